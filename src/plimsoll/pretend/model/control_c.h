@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdint.h>
+
+/* The control interface in C, for ctypes and other languages: see control.h. Functions return -1 for a device that is
+ * not there. Bytes are unsigned 64-bit. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PLIMSOLL_CONTROL_VERSION 1
+
+int plimsoll_control_version(void);
+int plimsoll_device_count(void);
+
+/* out: capacity, used, peak, used by segments, context, NCCL, handles, peak by segments, context, NCCL, handles,
+ * allocations, frees, refusals. */
+#define PLIMSOLL_MEMORY_FIELDS 14
+int plimsoll_memory(int device, uint64_t out[PLIMSOLL_MEMORY_FIELDS]);
+int plimsoll_reset_peak(int device);
+
+/* out: pinned, pinned peak, managed. */
+void plimsoll_host_memory(uint64_t out[3]);
+/* out: launches, read-backs. */
+void plimsoll_work(uint64_t out[2]);
+
+/* Called on the thread that copies from the device to the host, before the zeros are written. One at a time; null ends
+ * it. */
+typedef void (*plimsoll_read_back_listener)(int device, uint64_t bytes);
+void plimsoll_on_read_back(plimsoll_read_back_listener listener);
+
+/* The functions that were called and are not pretended, one a line, into text; returns the length needed, as snprintf
+ * does. */
+int plimsoll_unpretended(char* text, int capacity);
+
+/* The profile as JSON; as plimsoll_unpretended. */
+int plimsoll_profile(char* text, int capacity);
+
+#ifdef __cplusplus
+}
+#endif

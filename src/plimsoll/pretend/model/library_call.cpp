@@ -1,0 +1,109 @@
+#include "plimsoll/pretend/model/library_call.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "plimsoll/pretend/model/control.h"
+#include "plimsoll/pretend/model/current.h"
+#include "plimsoll/pretend/model/machine.h"
+
+namespace plimsoll::pretend {
+namespace {
+
+thread_local int t_device = 0;
+thread_local const char* t_unpretended = "";
+
+struct Unpretended {
+  std::mutex mutex;
+  std::vector<std::string> names;
+};
+
+Unpretended& unpretended_calls() {
+  static auto* const calls = new Unpretended;
+  return *calls;
+}
+
+void enqueue(void* handle, const Event& event) {
+  Stream* stream = stream_of(handle);
+  if (stream != nullptr) machine().enqueue(*stream, event);
+}
+
+}  // namespace
+
+int current_device() { return t_device; }
+
+void set_current_device(int device) { t_device = device; }
+
+Stream* stream_of(void* handle) {
+  // cudaStreamLegacy is 1, cudaStreamPerThread is 2: nothing waits on a pretended stream, so both are the default one.
+  if (reinterpret_cast<std::uintptr_t>(handle) <= 2) return &machine().device(t_device).default_stream;
+  auto* stream = static_cast<Stream*>(handle);
+  return stream->magic.load(std::memory_order_relaxed) == Stream::kAlive ? stream : nullptr;
+}
+
+void enqueue_call(const char* function, void* stream) {
+  Event event;
+  event.kind = Happening::kCall;
+  event.name = function;
+  enqueue(stream, event);
+}
+
+void enqueue_gemm(const char* function, void* stream, const Gemm& gemm) {
+  Event event;
+  event.kind = Happening::kGemm;
+  event.name = function;
+  event.m = gemm.m;
+  event.n = gemm.n;
+  event.k = gemm.k;
+  event.batch = gemm.batch;
+  enqueue(stream, event);
+}
+
+void enqueue_collective(const char* function, void* stream, Bytes bytes, int ranks) {
+  Event event;
+  event.kind = Happening::kCollective;
+  event.name = function;
+  event.bytes = bytes;
+  event.ranks = ranks;
+  enqueue(stream, event);
+}
+
+bool charge(int device, Bytes bytes, Reason reason) { return machine().device(device).memory.charge(bytes, reason); }
+
+void discharge(int device, Bytes bytes, Reason reason) { machine().device(device).memory.discharge(bytes, reason); }
+
+int unpretended(const char* function, int status) noexcept {
+  t_unpretended = function;
+  Unpretended& calls = unpretended_calls();
+  bool first = false;
+  {
+    std::lock_guard lock(calls.mutex);
+    first = std::find(calls.names.begin(), calls.names.end(), function) == calls.names.end();
+    if (first) calls.names.emplace_back(function);
+  }
+  if (first) std::fprintf(stderr, "plimsoll: %s is not pretended; the call failed\n", function);
+  Event event;
+  event.kind = Happening::kUnpretended;
+  event.name = function;
+  machine().feed().publish(event);
+  return status;
+}
+
+const char* last_unpretended() noexcept { return t_unpretended; }
+
+bool is_host(const void* pointer) { return pointer != nullptr && !machine().device_of(pointer).has_value(); }
+
+std::vector<std::string> control::unpretended() {
+  Unpretended& calls = unpretended_calls();
+  std::lock_guard lock(calls.mutex);
+  return calls.names;
+}
+
+}  // namespace plimsoll::pretend
+
+PLIMSOLL_API int plimsoll_fail_by_name(const char* function, int status) {
+  return plimsoll::pretend::unpretended(function, status);
+}

@@ -1,0 +1,135 @@
+#include "plimsoll/pretend/model/machine.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/errors.h"
+
+namespace plimsoll::pretend {
+namespace {
+
+/// Room for a card's addresses: far above its memory, because expandable segments reserve more than they map and
+/// addresses are not reused before the window's end.
+constexpr Bytes kWindow = Bytes{8} << 40;
+/// All windows together leave room for the program itself in a 47-bit address space.
+constexpr Bytes kAllWindows = Bytes{64} << 40;
+
+Bytes window_for(int devices) { return std::min(kWindow, kAllWindows / static_cast<Bytes>(devices)); }
+
+}  // namespace
+
+Device::Device(int index, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed)
+    : index(index), memory(index, profile.memory, window, feed), default_pool(index, memory), clock(lag) {
+  default_stream.device = index;
+}
+
+bool Device::ensure_context(const Profile& profile) {
+  if (has_context()) return true;
+  std::lock_guard lock(mutex_);
+  if (has_context()) return true;
+  if (!memory.charge(profile.context, Reason::kContext)) return false;
+  context_.store(true, std::memory_order_release);
+  return true;
+}
+
+Machine::Machine(MachineOptions options) : options_(std::move(options)) {
+  if (options_.devices < 1) throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.devices));
+  for (int index = 0; index < options_.devices; ++index) {
+    devices_.push_back(
+        std::make_unique<Device>(index, options_.profile, window_for(options_.devices), options_.event_lag, feed_));
+  }
+}
+
+std::optional<int> Machine::device_of(const void* pointer) const {
+  const auto address = reinterpret_cast<Address>(pointer);
+  for (const auto& device : devices_) {
+    if (device->memory.contains(address)) return device->index;
+  }
+  return std::nullopt;
+}
+
+Stream* Machine::create_stream(int device, int priority, unsigned flags) {
+  std::lock_guard lock(streams_mutex_);
+  Stream& stream = streams_.emplace_back();
+  stream.device = device;
+  stream.priority = priority;
+  stream.flags = flags;
+  stream.id = next_stream_id_++;
+  return &stream;
+}
+
+void Machine::destroy_stream(Stream* stream) {
+  std::lock_guard lock(streams_mutex_);
+  stream->magic.store(0, std::memory_order_relaxed);
+}
+
+StreamEvent* Machine::create_event(int device, unsigned flags) {
+  std::lock_guard lock(streams_mutex_);
+  StreamEvent* event = nullptr;
+  if (idle_events_.empty()) {
+    event = &events_.emplace_back();
+  } else {
+    event = idle_events_.back();
+    idle_events_.pop_back();
+  }
+  event->device = device;
+  event->flags = flags;
+  event->recorded.store(false, std::memory_order_relaxed);
+  event->magic.store(StreamEvent::kAlive, std::memory_order_relaxed);
+  return event;
+}
+
+void Machine::destroy_event(StreamEvent* event) {
+  std::lock_guard lock(streams_mutex_);
+  event->magic.store(0, std::memory_order_relaxed);
+  idle_events_.push_back(event);
+}
+
+GraphNode* Machine::enqueue(Stream& stream, Event event) {
+  event.device = stream.device;
+  event.stream = stream.id;
+  if (stream.capturing.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(capture_mutex_);
+    if (stream.capture) return &stream.capture->graph->add(event);
+  }
+  if (event.kind == Happening::kLaunch) launches_.fetch_add(1, std::memory_order_relaxed);
+  devices_[static_cast<std::size_t>(stream.device)]->clock.tick();
+  feed_.publish(event);
+  return nullptr;
+}
+
+void Machine::record(StreamEvent& event, Stream& stream) {
+  if (active_captures_.load(std::memory_order_relaxed) > 0) {
+    std::lock_guard lock(capture_mutex_);
+    event.capture = stream.capture;
+  }
+  event.due.store(devices_[static_cast<std::size_t>(stream.device)]->clock.due(), std::memory_order_relaxed);
+  event.device = stream.device;
+  event.recorded.store(true, std::memory_order_relaxed);
+}
+
+bool Machine::completed(const StreamEvent& event) {
+  if (!event.recorded.load(std::memory_order_relaxed)) return true;
+  return event.due.load(std::memory_order_relaxed) <= device(event.device).clock.now();
+}
+
+void Machine::synchronize(int index, const char* what) {
+  device(index).clock.wait();
+  device(index).default_pool.synchronized();
+  if (!feed_.listened(Happening::kSynchronize)) return;
+  Event event;
+  event.kind = Happening::kSynchronize;
+  event.device = index;
+  event.name = what;
+  feed_.publish(event);
+}
+
+void Machine::launch(const Graph& graph, Stream& stream) {
+  for (const auto& node : graph.nodes()) {
+    Event event = node->event;
+    event.replayed = true;
+    enqueue(stream, event);
+    if (node->host_function != nullptr) node->host_function(node->host_argument);
+  }
+}
+
+}  // namespace plimsoll::pretend

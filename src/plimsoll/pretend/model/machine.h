@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/device_memory.h"
+#include "plimsoll/pretend/model/feed.h"
+#include "plimsoll/pretend/model/graph.h"
+#include "plimsoll/pretend/model/host_memory.h"
+#include "plimsoll/pretend/model/memory_pool.h"
+#include "plimsoll/pretend/model/profile.h"
+#include "plimsoll/pretend/model/stream.h"
+
+namespace plimsoll::pretend {
+
+/// One pretended card.
+struct Device {
+  Device(int index, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed);
+
+  const int index;
+  DeviceMemory memory;
+  MemoryPool default_pool;
+  Clock clock;
+  Stream default_stream;
+
+  /// True once the primary context exists. Creating it charges the profile's context bytes.
+  bool has_context() const { return context_.load(std::memory_order_acquire); }
+  /// False: not even the context fits.
+  bool ensure_context(const Profile& profile);
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> context_{false};
+};
+
+/// How a process's machine is equipped.
+struct MachineOptions {
+  Profile profile;
+  int devices = 1;
+  std::uint64_t event_lag = 0;  ///< launches until an event completes; see Clock
+};
+
+/// The machine that the process believes to have: its cards, host memory, streams, graphs, and the feed of what happens
+/// on them. Knows nothing of CUDA's API; the faces translate. Thread-safe.
+///
+/// `machine()` is the one of the process, made at first use from the environment:
+///   PLIMSOLL_GPU_PROFILE  a profile's JSON file (the build's H100-80GB without it)
+///   PLIMSOLL_GPUS         number of cards (1)
+///   PLIMSOLL_EVENT_LAG    MachineOptions::event_lag (0)
+/// What is wrong in them is said on stderr, and the process ends with status 2.
+class Machine {
+ public:
+  explicit Machine(MachineOptions options);
+
+  const Profile& profile() const { return options_.profile; }
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  Device& device(int index) { return *devices_[static_cast<std::size_t>(index)]; }
+  Feed& feed() { return feed_; }
+  HostMemory& host() { return host_; }
+
+  /// The device whose address space `pointer` lies in.
+  std::optional<int> device_of(const void* pointer) const;
+
+  Stream* create_stream(int device, int priority, unsigned flags);
+  void destroy_stream(Stream* stream);
+  StreamEvent* create_event(int device, unsigned flags);
+  void destroy_event(StreamEvent* event);
+
+  /// Puts work on a stream: ticks its device's clock and reports it, or adds it to the graph under capture (then
+  /// returns the node).
+  GraphNode* enqueue(Stream& stream, Event event);
+
+  void record(StreamEvent& event, Stream& stream);
+  bool completed(const StreamEvent& event);
+  /// Makes `stream` join the capture that `event` was recorded in, if any.
+  void wait(Stream& stream, StreamEvent& event);
+  /// The host waits for `device`.
+  void synchronize(int device, const char* what);
+
+  std::mutex& capture_mutex() { return capture_mutex_; }
+  /// False: the stream is in a capture already.
+  bool begin_capture(Stream& stream, int mode, Graph* into);
+  /// The graph, or none when the capture was invalidated, is not there, or did not begin on this stream.
+  std::optional<Graph*> end_capture(Stream& stream);
+  /// For calls that are not allowed in a capture. True, and the capture invalidated, when `stream` is in one.
+  bool forbid_in_capture(Stream& stream);
+  /// The same for calls that concern a whole device: any capture on it.
+  bool forbid_in_captures_of(int device);
+  std::shared_ptr<Capture> capture_of(Stream& stream);
+  void launch(const Graph& graph, Stream& stream);
+
+  /// What the counters of the report come from.
+  std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  std::uint64_t read_backs() const { return read_backs_.load(std::memory_order_relaxed); }
+  void count_read_back() { read_backs_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  const MachineOptions options_;
+  Feed feed_;
+  HostMemory host_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::mutex streams_mutex_;
+  std::deque<Stream> streams_;
+  std::vector<StreamEvent*> idle_events_;
+  std::deque<StreamEvent> events_;
+  std::uint64_t next_stream_id_ = 1;
+  std::mutex capture_mutex_;
+  std::vector<std::shared_ptr<Capture>> captures_;
+  std::uint64_t next_capture_id_ = 1;
+  std::atomic<int> active_captures_{0};
+  std::atomic<std::uint64_t> launches_{0};
+  std::atomic<std::uint64_t> read_backs_{0};
+};
+
+/// The process's machine. Never destroyed: vendor libraries are called until the very end of a process.
+Machine& machine();
+
+}  // namespace plimsoll::pretend

@@ -1,0 +1,276 @@
+#include "plimsoll/pretend/model/profile.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "plimsoll/base/errors.h"
+
+namespace plimsoll::pretend {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+enum class Zero { kAllowed, kRefused };
+
+/// Reads the fields of one JSON object by name, remembers which were asked for, and names the field in every message.
+/// A field is a plain value or {"value": …, "source": "…"}.
+class Fields {
+ public:
+  Fields(const Json& object, std::string origin, std::string prefix)
+      : object_(object), origin_(std::move(origin)), prefix_(std::move(prefix)) {
+    if (!object_.is_object()) {
+      const std::string what = prefix_.empty() ? "a profile" : "field '" + prefix_.substr(0, prefix_.size() - 1) + "'";
+      throw FormatError(origin_ + ": " + what + " must be a JSON object, found " + object_.type_name());
+    }
+  }
+
+  const Json& object(const std::string& name) { return member(name); }
+
+  std::string text(const std::string& name) {
+    const Json& value = plain(name);
+    if (!value.is_string()) wrong_type(name, "a string", value);
+    if (value.get_ref<const std::string&>().empty()) fail(name, "must not be empty");
+    return value.get<std::string>();
+  }
+
+  std::uint64_t whole(const std::string& name, Zero zero, std::uint64_t maximum) {
+    const Json& value = plain(name);
+    if (!value.is_number()) wrong_type(name, "a number", value);
+    refuse_sign(name, value, zero);
+    if (!value.is_number_integer()) wrong_type(name, "a whole number", value);
+    const std::uint64_t number = value.get<std::uint64_t>();
+    if (number > maximum) fail(name, "must be at most " + std::to_string(maximum) + ", found " + value.dump());
+    return number;
+  }
+
+  Bytes bytes(const std::string& name, Zero zero = Zero::kRefused) { return whole(name, zero, Bytes{1} << 48); }
+
+  int integer(const std::string& name, Zero zero = Zero::kRefused) {
+    return static_cast<int>(whole(name, zero, std::numeric_limits<int>::max()));
+  }
+
+  double rate(const std::string& name) {
+    const Json& value = plain(name);
+    if (!value.is_number()) wrong_type(name, "a number", value);
+    refuse_sign(name, value, Zero::kRefused);
+    return value.get<double>();
+  }
+
+  /// Throws where the object has a field that nobody asked for: a misspelt name must not pass silently.
+  void refuse_others() const {
+    for (const auto& [name, value] : object_.items()) {
+      if (name != "comment" && !asked_.contains(name)) fail(name, "is not a field of a profile");
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+    throw FormatError(origin_ + ": field '" + prefix_ + name + "' " + what);
+  }
+
+ private:
+  const Json& member(const std::string& name) {
+    asked_.insert(name);
+    const auto found = object_.find(name);
+    if (found == object_.end()) fail(name, "is missing");
+    return *found;
+  }
+
+  const Json& plain(const std::string& name) {
+    const Json& value = member(name);
+    if (!value.is_object()) return value;
+    const auto inner = value.find("value");
+    if (inner == value.end()) fail(name, "is an object without \"value\"");
+    return *inner;
+  }
+
+  void refuse_sign(const std::string& name, const Json& value, Zero zero) const {
+    const double number = value.get<double>();
+    if (number < 0) fail(name, "must not be negative, found " + value.dump());
+    if (number == 0 && zero == Zero::kRefused) fail(name, "must be above zero");
+    if (!std::isfinite(number)) fail(name, "must be finite");
+  }
+
+  [[noreturn]] void wrong_type(const std::string& name, const std::string& expected, const Json& value) const {
+    fail(name, "must be " + expected + ", found " + value.dump());
+  }
+
+  const Json& object_;
+  std::string origin_;
+  std::string prefix_;
+  std::set<std::string> asked_;
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+/// Levenshtein's distance: insertions, deletions and replacements that turn one into the other.
+std::size_t edit_distance(const std::string& from, const std::string& to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  for (std::size_t column = 0; column <= to.size(); ++column) row[column] = column;
+  for (std::size_t line = 1; line <= from.size(); ++line) {
+    std::size_t diagonal = std::exchange(row[0], line);
+    for (std::size_t column = 1; column <= to.size(); ++column) {
+      const std::size_t replaced = diagonal + (from[line - 1] == to[column - 1] ? 0 : 1);
+      diagonal = row[column];
+      row[column] = std::min({replaced, row[column] + 1, row[column - 1] + 1});
+    }
+  }
+  return row[to.size()];
+}
+
+/// The known names that `name` may have meant, nearest first: those it begins ("H100"), else those few edits away.
+std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& known) {
+  std::vector<std::string> found;
+  if (name.size() >= 2) {
+    std::copy_if(known.begin(), known.end(), std::back_inserter(found),
+                 [&](const std::string& other) { return lower(other).starts_with(lower(name)); });
+  }
+  if (!found.empty()) return found;
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const std::string& other : known) ranked.emplace_back(edit_distance(lower(name), lower(other)), other);
+  std::sort(ranked.begin(), ranked.end());
+  for (const auto& [distance, other] : ranked) {
+    if (distance <= ranked.front().first + 1 && distance <= std::max<std::size_t>(2, name.size() / 2)) {
+      found.push_back(other);
+    }
+  }
+  return found;
+}
+
+std::string join(const std::vector<std::string>& names, const std::string& separator) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : separator) + name;
+  return text;
+}
+
+bool is_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".json"); }
+
+}  // namespace
+
+Bytes NcclBytes::of(int ranks) const {
+  return base + per_rank * static_cast<Bytes>(std::max(0, std::min(ranks, max_ranks)));
+}
+
+Profile parse_profile(std::string_view json, const std::string& origin) {
+  Json document;
+  try {
+    document = Json::parse(json);
+  } catch (const Json::parse_error& error) {
+    throw FormatError(origin + ": not JSON: " + error.what());
+  }
+  Fields fields(document, origin, "");
+  Profile profile;
+  profile.name = fields.text("name");
+  profile.device_name = fields.text("device_name");
+  profile.memory = fields.bytes("memory_bytes");
+  profile.compute_major = fields.integer("compute_major");
+  profile.compute_minor = fields.integer("compute_minor", Zero::kAllowed);
+  profile.multiprocessors = fields.integer("multiprocessors");
+  profile.shared_per_block = fields.bytes("shared_per_block_bytes");
+  profile.shared_per_block_optin = fields.bytes("shared_per_block_optin_bytes");
+  profile.shared_per_multiprocessor = fields.bytes("shared_per_multiprocessor_bytes");
+  profile.registers_per_multiprocessor = fields.integer("registers_per_multiprocessor");
+  profile.threads_per_multiprocessor = fields.integer("threads_per_multiprocessor");
+  profile.blocks_per_multiprocessor = fields.integer("blocks_per_multiprocessor");
+  profile.l2_cache = fields.bytes("l2_cache_bytes");
+  profile.clock_khz = fields.integer("clock_khz");
+  profile.memory_clock_khz = fields.integer("memory_clock_khz");
+  profile.memory_bus_bits = fields.integer("memory_bus_bits");
+  profile.memory_bytes_per_second = fields.rate("memory_bytes_per_second");
+  profile.link_bytes_per_second = fields.rate("link_bytes_per_second");
+  profile.context = fields.bytes("context_bytes", Zero::kAllowed);
+  profile.cublas_handle = fields.bytes("cublas_handle_bytes", Zero::kAllowed);
+  profile.cudnn_handle = fields.bytes("cudnn_handle_bytes", Zero::kAllowed);
+  Fields nccl(fields.object("nccl"), origin, "nccl.");
+  profile.nccl.base = nccl.bytes("base_bytes", Zero::kAllowed);
+  profile.nccl.per_rank = nccl.bytes("per_rank_bytes", Zero::kAllowed);
+  profile.nccl.max_ranks = nccl.integer("max_ranks", Zero::kAllowed);
+  nccl.refuse_others();
+  fields.refuse_others();
+  if (profile.shared_per_block > profile.shared_per_block_optin) {
+    fields.fail("shared_per_block_optin_bytes", "must not be below 'shared_per_block_bytes'");
+  }
+  if (profile.shared_per_block_optin > profile.shared_per_multiprocessor) {
+    fields.fail("shared_per_multiprocessor_bytes", "must not be below 'shared_per_block_optin_bytes'");
+  }
+  if (profile.context >= profile.memory) fields.fail("context_bytes", "must be below 'memory_bytes'");
+  return profile;
+}
+
+Profile load_profile(const fs::path& file) {
+  std::error_code ignored;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file, ignored)) throw FormatError(file.string() + ": cannot read this profile");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return parse_profile(text.str(), file.string());
+}
+
+std::string to_json(const Profile& profile) {
+  Json json;
+  json["name"] = profile.name;
+  json["device_name"] = profile.device_name;
+  json["memory_bytes"] = profile.memory;
+  json["compute_major"] = profile.compute_major;
+  json["compute_minor"] = profile.compute_minor;
+  json["multiprocessors"] = profile.multiprocessors;
+  json["shared_per_block_bytes"] = profile.shared_per_block;
+  json["shared_per_block_optin_bytes"] = profile.shared_per_block_optin;
+  json["shared_per_multiprocessor_bytes"] = profile.shared_per_multiprocessor;
+  json["registers_per_multiprocessor"] = profile.registers_per_multiprocessor;
+  json["threads_per_multiprocessor"] = profile.threads_per_multiprocessor;
+  json["blocks_per_multiprocessor"] = profile.blocks_per_multiprocessor;
+  json["l2_cache_bytes"] = profile.l2_cache;
+  json["clock_khz"] = profile.clock_khz;
+  json["memory_clock_khz"] = profile.memory_clock_khz;
+  json["memory_bus_bits"] = profile.memory_bus_bits;
+  json["memory_bytes_per_second"] = profile.memory_bytes_per_second;
+  json["link_bytes_per_second"] = profile.link_bytes_per_second;
+  json["context_bytes"] = profile.context;
+  json["cublas_handle_bytes"] = profile.cublas_handle;
+  json["cudnn_handle_bytes"] = profile.cudnn_handle;
+  json["nccl"] = {{"base_bytes", profile.nccl.base},
+                  {"per_rank_bytes", profile.nccl.per_rank},
+                  {"max_ranks", profile.nccl.max_ranks}};
+  return json.dump(2) + "\n";
+}
+
+std::vector<std::string> profile_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Profile find_profile(const std::string& name, const fs::path& folder) {
+  if (is_path(name)) {
+    std::error_code ignored;
+    if (!fs::exists(name, ignored)) throw InvalidArgument("no such GPU profile file: " + name);
+    return load_profile(name);
+  }
+  const std::vector<std::string> known = profile_names(folder);
+  for (const std::string& other : known) {
+    if (lower(other) == lower(name)) return load_profile(folder / (other + ".json"));
+  }
+  if (known.empty()) throw InvalidArgument("no GPU profiles in " + folder.string());
+  const std::vector<std::string> meant = nearest(name, known);
+  throw InvalidArgument("unknown GPU '" + name + "'; " +
+                        (meant.empty() ? "" : "did you mean " + join(meant, " or ") + "? ") +
+                        "known: " + join(known, ", ") + "; or give the path of a profile of your own (a .json file)");
+}
+
+}  // namespace plimsoll::pretend
