@@ -1,0 +1,138 @@
+// The driver's view of devices and contexts. Every device has its primary context and no other.
+
+#include <cstdio>
+#include <cstring>
+
+#include "plimsoll/pretend/cuda/attributes.h"
+#include "plimsoll/pretend/driver/driver.h"
+#include "plimsoll/pretend/model/current.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::driver;
+
+PLIMSOLL_API CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+
+PLIMSOLL_API CUresult cuDriverGetVersion(int* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceGetCount(int* count) {
+  *count = machine().device_count();
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *value = device_attribute(machine().profile(), device, attribute);
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceGetName(char* name, int capacity, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::snprintf(name, static_cast<std::size_t>(capacity), "%s", machine().profile().device_name.c_str());
+  return CUDA_SUCCESS;
+}
+
+#undef cuDeviceGetUuid
+PLIMSOLL_API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  fill_uuid(uuid->bytes, device);
+  return CUDA_SUCCESS;
+}
+
+#undef cuDeviceGetUuid_v2
+PLIMSOLL_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid(uuid, device); }
+
+PLIMSOLL_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *bytes = machine().profile().memory;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  if (!is_device(device) || !is_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  *can = device != peer ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDeviceGetPCIBusId(char* text, int capacity, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", device + 1);
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (flags != nullptr) *flags = 0;
+  if (active != nullptr) *active = machine().device(device).has_context() ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!machine().device(device).ensure_context(machine().profile())) return CUDA_ERROR_OUT_OF_MEMORY;
+  *context = context_of(device);
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
+
+PLIMSOLL_API CUresult cuCtxGetCurrent(CUcontext* context) {
+  const int device = current_device();
+  *context = machine().device(device).has_context() ? context_of(device) : nullptr;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuCtxSetCurrent(CUcontext context) {
+  if (context != nullptr) set_current_device(device_of(context)->index);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+/// What cuCtxPushCurrent left behind, to come back to.
+thread_local std::vector<int> t_pushed;
+
+}  // namespace
+
+PLIMSOLL_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  t_pushed.push_back(current_device());
+  return cuCtxSetCurrent(context);
+}
+
+PLIMSOLL_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  if (t_pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = context_of(current_device());
+  set_current_device(t_pushed.back());
+  t_pushed.pop_back();
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuCtxGetDevice(CUdevice* device) {
+  *device = current_device();
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuCtxSynchronize() {
+  machine().synchronize(here().index, "cuCtxSynchronize");
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuCtxGetLimit(size_t* value, CUlimit) {
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuCtxSetLimit(CUlimit, size_t) { return CUDA_SUCCESS; }
+
+PLIMSOLL_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}

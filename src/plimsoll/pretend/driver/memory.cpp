@@ -1,0 +1,119 @@
+// The driver's plain memory calls, and what a pointer points to.
+
+#include <cstring>
+
+#include "plimsoll/pretend/driver/driver.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::driver;
+
+PLIMSOLL_API CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto address = here().memory.allocate(bytes);
+  if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+  *pointer = *address;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  Device* const device = device_of(pointer);
+  return pointer == 0 || (device != nullptr && device->memory.free(pointer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+PLIMSOLL_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  const MemoryCounters counters = here().memory.counters();
+  *free = counters.capacity - counters.used;
+  *total = counters.capacity;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+  const auto start = machine().host().allocate(bytes, HostMemory::Kind::kPinned, flags, current_device());
+  if (!start) return CUDA_ERROR_OUT_OF_MEMORY;
+  *pointer = *start;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuMemFreeHost(void* pointer) {
+  return machine().host().free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+PLIMSOLL_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
+  Device* const device = device_of(pointer);
+  const auto range = device != nullptr ? device->memory.range_of(pointer) : std::nullopt;
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  if (base != nullptr) *base = range->start;
+  if (bytes != nullptr) *bytes = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  Device* const device = device_of(pointer);
+  const auto host = machine().host().find(reinterpret_cast<const void*>(pointer));
+  if (device == nullptr && !host) return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(out) = device != nullptr ? device->index : host->device;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(out) = device != nullptr ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(out) = context_of(device != nullptr ? device->index : host->device);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(out) = pointer;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (device != nullptr) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<CUdeviceptr*>(out) = pointer;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(out) = host && host->kind == HostMemory::Kind::kManaged ? 1 : 0;
+      return CUDA_SUCCESS;
+    default:
+      return static_cast<CUresult>(unpretended("cuPointerGetAttribute of this attribute", CUDA_ERROR_NOT_SUPPORTED));
+  }
+}
+
+namespace {
+
+CUresult fill(const char* function, CUdeviceptr destination, plimsoll::Bytes bytes, CUstream handle) {
+  Stream* const stream = stream_of(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Event event;
+  event.kind = Happening::kFill;
+  event.name = function;
+  event.bytes = bytes;
+  event.destination = reinterpret_cast<const void*>(destination);
+  machine().enqueue(*stream, event);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+PLIMSOLL_API CUresult cuMemsetD8Async(CUdeviceptr destination, unsigned char, size_t count, CUstream stream) {
+  return fill("cuMemsetD8Async", destination, count, stream);
+}
+
+PLIMSOLL_API CUresult cuMemsetD32Async(CUdeviceptr destination, unsigned, size_t count, CUstream stream) {
+  return fill("cuMemsetD32Async", destination, count * 4, stream);
+}
+
+PLIMSOLL_API CUresult cuMemsetD32_v2(CUdeviceptr destination, unsigned, size_t count) {
+  return fill("cuMemsetD32", destination, count * 4, nullptr);
+}
+
+PLIMSOLL_API CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void*, size_t bytes) {
+  return fill("cuMemcpyHtoD", destination, bytes, nullptr);
+}
+
+PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr, size_t bytes) {
+  machine().count_read_back();
+  std::memset(destination, 0, bytes);
+  return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t, unsigned) {
+  return fill("cuStreamWriteValue32", address, 4, stream);
+}

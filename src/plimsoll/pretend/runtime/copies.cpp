@@ -1,0 +1,130 @@
+// Copies and fills. What is on the device has no value: the host gets zeros, and the read-back is counted.
+
+#include <cstring>
+
+#include "plimsoll/pretend/runtime/status.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::runtime;
+using plimsoll::Bytes;
+
+namespace {
+
+/// Rows of `width` bytes, `pitch` apart.
+struct Rows {
+  void* destination;
+  std::size_t destination_pitch;
+  const void* source;
+  std::size_t source_pitch;
+  std::size_t width;
+  std::size_t height;
+};
+
+cudaError_t copy(const char* function, const Rows& rows, cudaStream_t handle, bool waits) {
+  const auto to = machine().device_of(rows.destination);
+  const auto from = machine().device_of(rows.source);
+  return with_stream(handle, [&](Stream& stream) {
+    if (waits && machine().forbid_in_capture(stream)) return cudaErrorStreamCaptureImplicit;
+    Event event;
+    event.kind = from && !to ? Happening::kReadBack : Happening::kCopy;
+    event.name = function;
+    event.bytes = rows.width * rows.height;
+    event.source = rows.source;
+    event.destination = rows.destination;
+    if (event.kind == Happening::kReadBack) machine().count_read_back();
+    const bool captured = machine().enqueue(stream, event) != nullptr;
+    if (!to && !captured) {
+      for (std::size_t row = 0; row < rows.height; ++row) {
+        char* destination = static_cast<char*>(rows.destination) + row * rows.destination_pitch;
+        if (from) {
+          std::memset(destination, 0, rows.width);
+        } else {
+          std::memmove(destination, static_cast<const char*>(rows.source) + row * rows.source_pitch, rows.width);
+        }
+      }
+    }
+    if (waits) machine().synchronize(stream.device, function);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t copy(const char* function, void* destination, const void* source, size_t bytes, cudaStream_t stream,
+                 bool waits) {
+  if (bytes == 0) return cudaSuccess;
+  return copy(function, {destination, bytes, source, bytes, bytes, 1}, stream, waits);
+}
+
+cudaError_t fill(const char* function, void* destination, int value, size_t bytes, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream& stream) {
+    Event event;
+    event.kind = Happening::kFill;
+    event.name = function;
+    event.bytes = bytes;
+    event.destination = destination;
+    const bool captured = machine().enqueue(stream, event) != nullptr;
+    if (!captured && is_host(destination)) std::memset(destination, value, bytes);
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+PLIMSOLL_API cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cudaMemcpyKind) {
+  return copy("cudaMemcpy", destination, source, bytes, nullptr, true);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes, cudaMemcpyKind,
+                                         cudaStream_t stream) {
+  return copy("cudaMemcpyAsync", destination, source, bytes, stream, false);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyPeer(void* destination, int, const void* source, int, size_t bytes) {
+  return copy("cudaMemcpyPeer", destination, source, bytes, nullptr, true);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyPeerAsync(void* destination, int, const void* source, int, size_t bytes,
+                                             cudaStream_t stream) {
+  return copy("cudaMemcpyPeerAsync", destination, source, bytes, stream, false);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpy2D(void* destination, size_t destination_pitch, const void* source,
+                                      size_t source_pitch, size_t width, size_t height, cudaMemcpyKind) {
+  return copy("cudaMemcpy2D", {destination, destination_pitch, source, source_pitch, width, height}, nullptr, true);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source,
+                                           size_t source_pitch, size_t width, size_t height, cudaMemcpyKind,
+                                           cudaStream_t stream) {
+  return copy("cudaMemcpy2DAsync", {destination, destination_pitch, source, source_pitch, width, height}, stream,
+              false);
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyToSymbol(const void*, const void*, size_t, size_t, cudaMemcpyKind) {
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyToSymbolAsync(const void*, const void*, size_t, size_t, cudaMemcpyKind,
+                                                 cudaStream_t) {
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaMemcpyFromSymbol(void* destination, const void*, size_t bytes, size_t, cudaMemcpyKind) {
+  machine().count_read_back();
+  if (is_host(destination)) std::memset(destination, 0, bytes);
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
+  return fill("cudaMemset", destination, value, bytes, nullptr);
+}
+
+PLIMSOLL_API cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
+  return fill("cudaMemsetAsync", destination, value, bytes, stream);
+}
+
+PLIMSOLL_API cudaError_t cudaMemset2DAsync(void* destination, size_t pitch, int value, size_t width, size_t height,
+                                           cudaStream_t stream) {
+  if (!is_host(destination)) return fill("cudaMemset2DAsync", destination, value, width * height, stream);
+  for (size_t row = 0; row < height; ++row) std::memset(static_cast<char*>(destination) + row * pitch, value, width);
+  return cudaSuccess;
+}

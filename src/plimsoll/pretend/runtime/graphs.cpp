@@ -1,0 +1,132 @@
+// CUDA graphs: memory is right, because torch's allocator gives it; what a launch would run is reported, not run.
+
+#include "plimsoll/pretend/runtime/graph_handles.h"
+
+#include <cstdio>
+
+#include "plimsoll/pretend/runtime/status.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::runtime;
+
+PLIMSOLL_API cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
+  *graph = to_handle(new Graph);
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  if (graph == nullptr) return status(cudaErrorInvalidValue);
+  delete from_handle(graph);
+  return cudaSuccess;
+}
+
+#undef cudaGraphInstantiateWithFlags
+PLIMSOLL_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                                       unsigned long long) {
+  if (graph == nullptr) return status(cudaErrorInvalidValue);
+  *executable = to_executable(from_handle(graph)->clone().release());
+  return cudaSuccess;
+}
+
+#undef cudaGraphInstantiate
+PLIMSOLL_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                              unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(executable, graph, flags);
+}
+
+PLIMSOLL_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  if (executable == nullptr) return status(cudaErrorInvalidValue);
+  delete from_executable(executable);
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+
+PLIMSOLL_API cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
+  if (executable == nullptr) return status(cudaErrorInvalidValue);
+  return with_stream(handle, [&](Stream& stream) {
+    machine().launch(*from_executable(executable), stream);
+    return cudaSuccess;
+  });
+}
+
+PLIMSOLL_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* out, size_t* count) {
+  if (graph == nullptr || count == nullptr) return status(cudaErrorInvalidValue);
+  const auto& nodes = from_handle(graph)->nodes();
+  if (out != nullptr) {
+    for (size_t i = 0; i < *count; ++i) out[i] = i < nodes.size() ? to_handle(nodes[i].get()) : nullptr;
+  }
+  *count = nodes.size();
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) {
+  std::FILE* file = std::fopen(path, "w");
+  if (file == nullptr) return status(cudaErrorInvalidValue);
+  std::fputs("digraph captured {\n", file);
+  const auto& nodes = from_handle(graph)->nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    std::fprintf(file, "  n%zu [label=\"%s\"];\n", i, nodes[i]->name.c_str());
+    if (i > 0) std::fprintf(file, "  n%zu -> n%zu;\n", i - 1, i);
+  }
+  std::fputs("}\n", file);
+  std::fclose(file);
+  return cudaSuccess;
+}
+
+PLIMSOLL_API cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
+                                                          unsigned, unsigned) {
+  if (graph == nullptr) return status(cudaErrorInvalidValue);
+  *handle = reinterpret_cast<cudaGraphConditionalHandle>(graph);
+  return cudaSuccess;
+}
+
+namespace {
+
+cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, cudaGraphNodeParams* parameters) {
+  if (graph == nullptr || parameters == nullptr) return status(cudaErrorInvalidValue);
+  Event event;
+  event.kind = Happening::kCall;
+  event.name = parameters->type == cudaGraphNodeTypeConditional ? "conditional node" : "graph node";
+  GraphNode& node = from_handle(graph)->add(event);
+  if (parameters->type == cudaGraphNodeTypeConditional) {
+    // One body stands for all: the condition's value is on the device, where there are none.
+    node.child = std::make_unique<Graph>();
+    thread_local cudaGraph_t body[1];
+    body[0] = to_handle(node.child.get());
+    parameters->conditional.phGraph_out = body;
+  }
+  *out = to_handle(&node);
+  return cudaSuccess;
+}
+
+cudaError_t dependencies(cudaGraphNode_t node, cudaGraphNode_t* out, size_t* count) {
+  if (node == nullptr || count == nullptr) return status(cudaErrorInvalidValue);
+  GraphNode* previous = from_handle(node)->previous;
+  if (out != nullptr && *count > 0) out[0] = previous != nullptr ? to_handle(previous) : nullptr;
+  *count = previous != nullptr ? 1 : 0;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+#if CUDART_VERSION >= 13000
+PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t*,
+                                          const cudaGraphEdgeData*, size_t, cudaGraphNodeParams* parameters) {
+  return add_node(node, graph, parameters);
+}
+
+PLIMSOLL_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out, cudaGraphEdgeData*,
+                                                      size_t* count) {
+  return dependencies(node, out, count);
+}
+#else
+PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t*, size_t,
+                                          cudaGraphNodeParams* parameters) {
+  return add_node(node, graph, parameters);
+}
+
+PLIMSOLL_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out, size_t* count) {
+  return dependencies(node, out, count);
+}
+#endif

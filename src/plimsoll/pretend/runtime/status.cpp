@@ -1,0 +1,94 @@
+#include "plimsoll/pretend/runtime/status.h"
+
+#include <string>
+
+namespace plimsoll::pretend::runtime {
+namespace {
+
+thread_local cudaError_t t_last = cudaSuccess;
+
+struct ErrorText {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+
+#define PLIMSOLL_ERROR(name, text) {name, #name, text}
+constexpr ErrorText kErrors[] = {
+    PLIMSOLL_ERROR(cudaSuccess, "no error"),
+    PLIMSOLL_ERROR(cudaErrorInvalidValue, "invalid argument"),
+    PLIMSOLL_ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    PLIMSOLL_ERROR(cudaErrorInitializationError, "initialization error"),
+    PLIMSOLL_ERROR(cudaErrorInvalidConfiguration, "invalid launch configuration"),
+    PLIMSOLL_ERROR(cudaErrorInvalidSymbol, "invalid device symbol"),
+    PLIMSOLL_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
+    PLIMSOLL_ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
+    PLIMSOLL_ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    PLIMSOLL_ERROR(cudaErrorNotReady, "not ready"),
+    PLIMSOLL_ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is enabled already"),
+    PLIMSOLL_ERROR(cudaErrorPeerAccessNotEnabled, "peer access was not enabled"),
+    PLIMSOLL_ERROR(cudaErrorHostMemoryAlreadyRegistered, "host memory is registered already"),
+    PLIMSOLL_ERROR(cudaErrorHostMemoryNotRegistered, "host memory is not registered"),
+    PLIMSOLL_ERROR(cudaErrorSymbolNotFound, "symbol not found"),
+    PLIMSOLL_ERROR(cudaErrorNotSupported, "not supported"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureUnsupported, "not permitted while a stream is captured"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureInvalidated, "the capture failed because of an earlier error"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureUnmatched, "the capture did not begin in this stream"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureImplicit, "not permitted on the default stream while another is captured"),
+    PLIMSOLL_ERROR(cudaErrorIllegalState, "illegal state"),
+    PLIMSOLL_ERROR(cudaErrorUnknown, "unknown error"),
+};
+#undef PLIMSOLL_ERROR
+
+const ErrorText* find(cudaError_t error) {
+  for (const ErrorText& entry : kErrors) {
+    if (entry.error == error) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+cudaError_t status(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) t_last = error;
+  return error;
+}
+
+cudaError_t refused(const char* function) {
+  return status(static_cast<cudaError_t>(unpretended(function, cudaErrorNotSupported)));
+}
+
+Device& here() {
+  Device& device = machine().device(current_device());
+  device.ensure_context(machine().profile());
+  return device;
+}
+
+}  // namespace plimsoll::pretend::runtime
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::runtime;
+
+PLIMSOLL_API cudaError_t cudaGetLastError() {
+  const cudaError_t error = t_last;
+  t_last = cudaSuccess;
+  return error;
+}
+
+PLIMSOLL_API cudaError_t cudaPeekAtLastError() { return t_last; }
+
+PLIMSOLL_API const char* cudaGetErrorName(cudaError_t error) {
+  const ErrorText* found = find(error);
+  return found != nullptr ? found->name : "unrecognized error code";
+}
+
+PLIMSOLL_API const char* cudaGetErrorString(cudaError_t error) {
+  // An unpretended call fails by name wherever its status surfaces.
+  if (error == cudaErrorNotSupported && *last_unpretended() != '\0') {
+    thread_local std::string text;
+    text = std::string(last_unpretended()) + " is not pretended by Plimsoll";
+    return text.c_str();
+  }
+  const ErrorText* found = find(error);
+  return found != nullptr ? found->text : "unrecognized error code";
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/machine.h"
+
+namespace plimsoll::pretend::runtime {
+
+/// Remembers an error as the calling thread's last one, and passes it on. Success and "not ready" leave no trace.
+cudaError_t status(cudaError_t error);
+
+/// For calls that are pretended only as far as to refuse: says the name and returns cudaErrorNotSupported.
+cudaError_t refused(const char* function);
+
+/// The current device, with its context created.
+Device& here();
+
+/// Runs `call` with the stream behind `handle`, or answers that the handle is stale.
+template <typename Call>
+cudaError_t with_stream(cudaStream_t handle, Call call) {
+  Stream* const stream = stream_of(handle);
+  if (stream == nullptr) return status(cudaErrorInvalidResourceHandle);
+  return status(call(*stream));
+}
+
+/// The same for an event.
+template <typename Call>
+cudaError_t with_event(cudaEvent_t handle, Call call) {
+  auto* const event = reinterpret_cast<StreamEvent*>(handle);
+  if (event == nullptr || event->magic.load(std::memory_order_relaxed) != StreamEvent::kAlive) {
+    return status(cudaErrorInvalidResourceHandle);
+  }
+  return status(call(*event));
+}
+
+inline bool is_device(int device) { return device >= 0 && device < machine().device_count(); }
+
+}  // namespace plimsoll::pretend::runtime
