@@ -1,0 +1,230 @@
+// A program that uses the CUDA API as any program would, and never learns that there is no GPU.
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/control.h"
+
+using namespace plimsoll::literals;
+namespace control = plimsoll::pretend::control;
+using plimsoll::pretend::Event;
+using plimsoll::pretend::Happening;
+
+extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*,
+                                       int*);
+
+namespace {
+
+void kernel_stub() {}
+
+std::vector<Event> listen_to(Happening kind, const auto& action) {
+  std::vector<Event> events;
+  const auto token = control::listen([&](const Event& event) { events.push_back(event); }, plimsoll::pretend::bit(kind));
+  action();
+  control::stop_listening(token);
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("memory comes from the card's capacity and goes back to it") {
+  std::size_t free_before = 0;
+  std::size_t total = 0;
+  REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
+  CHECK(total == control::profile().memory);
+  void* pointer = nullptr;
+  REQUIRE(cudaMalloc(&pointer, 100_MiB) == cudaSuccess);
+  std::size_t free_now = 0;
+  cudaMemGetInfo(&free_now, &total);
+  CHECK(free_now == free_before - 100_MiB);
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 5) == cudaSuccess);
+  CHECK(attributes.type == cudaMemoryTypeDevice);
+  CHECK(attributes.device == 0);
+  REQUIRE(cudaFree(pointer) == cudaSuccess);
+  CHECK(cudaFree(pointer) == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("running out of memory is the driver's own error, and nothing is taken") {
+  const auto before = control::memory(0).used;
+  void* pointer = &pointer;
+  CHECK(cudaMalloc(&pointer, control::profile().memory) == cudaErrorMemoryAllocation);
+  CHECK(pointer == nullptr);
+  CHECK(std::string(cudaGetErrorString(cudaGetLastError())) == "out of memory");
+  CHECK(control::memory(0).used == before);
+}
+
+TEST_CASE("a read-back gives zeros, is counted and reported; a copy between host buffers is a copy") {
+  int value = 42;
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, sizeof value) == cudaSuccess);
+  REQUIRE(cudaMemcpy(device, &value, sizeof value, cudaMemcpyHostToDevice) == cudaSuccess);
+  const auto before = control::work().read_backs;
+  const auto events = listen_to(Happening::kReadBack, [&] {
+    REQUIRE(cudaMemcpy(&value, device, sizeof value, cudaMemcpyDeviceToHost) == cudaSuccess);
+  });
+  CHECK(value == 0);
+  CHECK(control::work().read_backs == before + 1);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].bytes == sizeof value);
+  int source = 7;
+  REQUIRE(cudaMemcpy(&value, &source, sizeof value, cudaMemcpyDefault) == cudaSuccess);
+  CHECK(value == 7);
+  cudaFree(device);
+}
+
+TEST_CASE("a launch is recorded with its name, its shape and its stream") {
+  __cudaRegisterFunction(nullptr, reinterpret_cast<const char*>(&kernel_stub), nullptr, "my_kernel", -1, nullptr,
+                         nullptr, nullptr, nullptr, nullptr);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -1) == cudaSuccess);
+  std::string name;
+  const auto token = control::listen([&](const Event& event) { name = event.name; },
+                                     plimsoll::pretend::bit(Happening::kLaunch));
+  const auto events = listen_to(Happening::kLaunch, [&] {
+    REQUIRE(cudaLaunchKernel(reinterpret_cast<const void*>(&kernel_stub), dim3(2, 3, 4), dim3(128), nullptr, 64,
+                             stream) == cudaSuccess);
+  });
+  control::stop_listening(token);
+  REQUIRE(events.size() == 1);
+  CHECK(name == "my_kernel");
+  CHECK(events[0].grid[2] == 4);
+  CHECK(events[0].block[0] == 128);
+  CHECK(events[0].shared == 64);
+  CHECK(events[0].stream != 0);
+  REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle);
+  cudaGetLastError();
+}
+
+TEST_CASE("a captured step can be instantiated and replayed; synchronising it is refused as CUDA refuses it") {
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  const auto step = [&] {
+    return cudaLaunchKernel(reinterpret_cast<const void*>(&kernel_stub), dim3(1), dim3(1), nullptr, 0, stream);
+  };
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  REQUIRE(step() == cudaSuccess);
+  int host_calls = 0;
+  REQUIRE(cudaLaunchHostFunc(stream, [](void* count) { ++*static_cast<int*>(count); }, &host_calls) == cudaSuccess);
+  CHECK(host_calls == 0);
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  REQUIRE(cudaGraphInstantiateWithFlags(&executable, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  const auto launches = control::work().launches;
+  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+  CHECK(control::work().launches == launches + 2);
+  CHECK(host_calls == 2);
+  REQUIRE(cudaGraphExecDestroy(executable) == cudaSuccess);
+
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(graph == nullptr);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  cudaGetLastError();
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("an expandable segment grows by mapping and shrinks by unmapping") {
+  const auto before = control::memory(0).used;
+  CUdeviceptr range = 0;
+  REQUIRE(cuMemAddressReserve(&range, 1_GiB, 0, 0, 0) == CUDA_SUCCESS);
+  CHECK(control::memory(0).used == before);
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle handle = 0;
+  REQUIRE(cuMemCreate(&handle, 20_MiB, &properties, 0) == CUDA_SUCCESS);
+  REQUIRE(cuMemMap(range, 20_MiB, 0, handle, 0) == CUDA_SUCCESS);
+  CHECK(control::memory(0).used == before + 20_MiB);
+  REQUIRE(cuMemUnmap(range, 20_MiB) == CUDA_SUCCESS);
+  REQUIRE(cuMemRelease(handle) == CUDA_SUCCESS);
+  CHECK(control::memory(0).used == before);
+  REQUIRE(cuMemAddressFree(range, 1_GiB) == CUDA_SUCCESS);
+  CHECK(cuMemCreate(&handle, 1_MiB, &properties, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("memory for another process is refused, by name") {
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, 1) == cudaSuccess);
+  cudaIpcMemHandle_t handle{};
+  CHECK(cudaIpcGetMemHandle(&handle, device) == cudaErrorNotSupported);
+  CHECK(std::string(cudaGetErrorString(cudaGetLastError())).find("cudaIpcGetMemHandle") != std::string::npos);
+  const auto names = control::unpretended();
+  CHECK(std::find(names.begin(), names.end(), "cudaIpcGetMemHandle") != names.end());
+  cudaFree(device);
+}
+
+TEST_CASE("peer access is possible between any two cards, and enabled once") {
+  REQUIRE(control::device_count() >= 2);
+  int can = 0;
+  REQUIRE(cudaDeviceCanAccessPeer(&can, 0, 1) == cudaSuccess);
+  CHECK(can == 1);
+  cudaSetDevice(0);
+  CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
+  CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
+  CHECK(cudaDeviceDisablePeerAccess(1) == cudaSuccess);
+  CHECK(cudaSetDevice(control::device_count()) == cudaErrorInvalidDevice);
+  cudaGetLastError();
+}
+
+TEST_CASE("the driver's functions are found by name, in the version that torch asks for") {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  REQUIRE(cudaGetDriverEntryPointByVersion("cuMemCreate", &function, 12000, 0, &result) == cudaSuccess);
+  CHECK(function != nullptr);
+  CHECK(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, 0, &result) == cudaErrorSymbolNotFound);
+  CHECK(result == cudaDriverEntryPointSymbolNotFound);
+  cudaGetLastError();
+}
+
+TEST_CASE("threads on several cards do not disturb each other") {
+  constexpr int kThreads = 8;
+  constexpr int kRounds = 200;
+  std::atomic<int> failures{0};
+  std::atomic<std::uint64_t> heard{0};
+  const auto token = control::listen([&](const Event&) { ++heard; }, plimsoll::pretend::bit(Happening::kLaunch));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const auto check = [&](bool ok) { failures += ok ? 0 : 1; };
+      check(cudaSetDevice(t % control::device_count()) == cudaSuccess);
+      cudaStream_t stream = nullptr;
+      cudaEvent_t event = nullptr;
+      check(cudaStreamCreate(&stream) == cudaSuccess);
+      for (int i = 0; i < kRounds; ++i) {
+        void* pointer = nullptr;
+        void* pooled = nullptr;
+        check(cudaEventCreate(&event) == cudaSuccess);
+        check(cudaMalloc(&pointer, 2_MiB) == cudaSuccess);
+        check(cudaMallocAsync(&pooled, 1_MiB, stream) == cudaSuccess);
+        check(cudaLaunchKernel(reinterpret_cast<const void*>(&kernel_stub), dim3(1), dim3(1), nullptr, 0, stream) ==
+              cudaSuccess);
+        check(cudaEventRecord(event, stream) == cudaSuccess);
+        check(cudaStreamSynchronize(stream) == cudaSuccess);
+        check(cudaEventQuery(event) == cudaSuccess);
+        check(cudaFreeAsync(pooled, stream) == cudaSuccess);
+        check(cudaFree(pointer) == cudaSuccess);
+        check(cudaEventDestroy(event) == cudaSuccess);
+      }
+      check(cudaStreamDestroy(stream) == cudaSuccess);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  control::stop_listening(token);
+  CHECK(failures == 0);
+  CHECK(heard == kThreads * kRounds);
+}

@@ -1,0 +1,160 @@
+#include <doctest/doctest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "pretend/model/small_machine.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::literals;
+using plimsoll::Bytes;
+
+namespace {
+
+struct Card {
+  explicit Card(Bytes capacity = 100_MiB, Bytes window = 1_GiB + DeviceMemory::kVariables)
+      : memory(0, capacity, window, feed) {}
+  Feed feed;
+  DeviceMemory memory;
+};
+
+}  // namespace
+
+TEST_CASE("an allocation takes whole pieces of 2 MiB") {
+  Card card;
+  const auto address = card.memory.allocate(1);
+  REQUIRE(address);
+  CHECK(*address % kGranularity == 0);
+  CHECK(card.memory.counters().used == 2_MiB);
+  CHECK(card.memory.range_of(*address + 1)->bytes == 2_MiB);
+}
+
+TEST_CASE("addresses go upwards and are not reused while there are fresh ones") {
+  Card card;
+  const Address first = *card.memory.allocate(2_MiB);
+  REQUIRE(card.memory.free(first));
+  CHECK(*card.memory.allocate(2_MiB) == first + 2_MiB);
+}
+
+TEST_CASE("when the window's end is reached the first gap is used again") {
+  Card card(100_MiB, 512_MiB + DeviceMemory::kVariables);
+  const Address kept = *card.memory.allocate(10_MiB);
+  Address last = kept;
+  for (int i = 0; i < 20; ++i) {
+    last = *card.memory.allocate(64_MiB);
+    REQUIRE(card.memory.free(last));
+  }
+  CHECK(last >= kept + 10_MiB);
+  CHECK(card.memory.counters().used == 10_MiB);
+}
+
+TEST_CASE("an allocation over the capacity is refused and changes nothing but the count of refusals") {
+  Card card;
+  REQUIRE(card.memory.allocate(60_MiB));
+  CHECK_FALSE(card.memory.allocate(60_MiB));
+  CHECK_FALSE(card.memory.allocate(~Bytes{0}));
+  const auto counters = card.memory.counters();
+  CHECK(counters.used == 60_MiB);
+  CHECK(counters.peak == 60_MiB);
+  CHECK(counters.refusals == 2);
+  CHECK(card.memory.allocate(40_MiB));
+}
+
+TEST_CASE("freeing what is not an allocation is refused") {
+  Card card;
+  const Address address = *card.memory.allocate(4_MiB);
+  CHECK_FALSE(card.memory.free(address + 2_MiB));
+  CHECK(card.memory.free(address));
+  CHECK_FALSE(card.memory.free(address));
+}
+
+TEST_CASE("the peak keeps its parts") {
+  Card card;
+  REQUIRE(card.memory.charge(10_MiB, Reason::kContext));
+  const Address address = *card.memory.allocate(50_MiB);
+  REQUIRE(card.memory.charge(8_MiB, Reason::kNccl));
+  card.memory.discharge(8_MiB, Reason::kNccl);
+  REQUIRE(card.memory.free(address));
+  const auto counters = card.memory.counters();
+  CHECK(counters.used == 10_MiB);
+  CHECK(counters.peak == 68_MiB);
+  CHECK(counters.peak_by == std::array<Bytes, kReasonCount>{50_MiB, 10_MiB, 8_MiB, 0});
+  card.memory.reset_peak();
+  CHECK(card.memory.counters().peak == 10_MiB);
+}
+
+TEST_CASE("physical memory lives while it is unreleased or mapped") {
+  Card card;
+  const Address range = *card.memory.reserve(20_MiB);
+  CHECK(card.memory.counters().used == 0);
+  const auto handle = *card.memory.create(2_MiB);
+  CHECK(card.memory.counters().used == 2_MiB);
+  REQUIRE(card.memory.map(range, 2_MiB, handle));
+  REQUIRE(card.memory.release(handle));
+  CHECK(card.memory.counters().used == 2_MiB);
+  CHECK(card.memory.handle_at(range + 1) == handle);
+  CHECK_FALSE(card.memory.unreserve(range));
+  REQUIRE(card.memory.unmap(range, 20_MiB));
+  CHECK(card.memory.counters().used == 0);
+  CHECK_FALSE(card.memory.release(handle));
+  CHECK(card.memory.unreserve(range));
+}
+
+TEST_CASE("mappings do not overlap and stay in their reservation") {
+  Card card;
+  const Address range = *card.memory.reserve(4_MiB);
+  const auto handle = *card.memory.create(4_MiB);
+  REQUIRE(card.memory.map(range + 2_MiB, 2_MiB, handle));
+  CHECK_FALSE(card.memory.map(range, 4_MiB, handle));
+  CHECK_FALSE(card.memory.map(range + 4_MiB, 2_MiB, handle));
+  CHECK_FALSE(card.memory.map(range, 6_MiB, handle));
+  CHECK_FALSE(card.memory.map(*card.memory.allocate(2_MiB), 2_MiB, handle));
+  CHECK(card.memory.map(range, 2_MiB, handle));
+}
+
+TEST_CASE("after a random history everything freed leaves nothing used") {
+  Card card(1_GiB, Bytes{16} << 30);
+  std::mt19937_64 random(7);
+  std::vector<Address> live;
+  Bytes expected = 0;
+  std::unordered_map<Address, Bytes> sizes;
+  for (int i = 0; i < 20000; ++i) {
+    if (live.empty() || random() % 5 < 3) {
+      const Bytes bytes = 1 + random() % 40_MiB;
+      const Bytes rounded = plimsoll::round_up(bytes, kGranularity);
+      const auto address = card.memory.allocate(bytes);
+      REQUIRE(address.has_value() == (expected + rounded <= 1_GiB));
+      if (!address) continue;
+      live.push_back(*address);
+      sizes[*address] = rounded;
+      expected += rounded;
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      expected -= sizes[live.back()];
+      REQUIRE(card.memory.free(live.back()));
+      live.pop_back();
+    }
+    REQUIRE(card.memory.counters().used == expected);
+  }
+  for (const Address address : live) REQUIRE(card.memory.free(address));
+  CHECK(card.memory.counters().used == 0);
+}
+
+TEST_CASE("threads may allocate and free at once") {
+  Card card(1_GiB, Bytes{16} << 30);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&card] {
+      for (int i = 0; i < 500; ++i) {
+        const auto address = card.memory.allocate(2_MiB);
+        if (address) card.memory.free(*address);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto counters = card.memory.counters();
+  CHECK(counters.used == 0);
+  CHECK(counters.allocations == 2000);
+  CHECK(counters.frees == 2000);
+}

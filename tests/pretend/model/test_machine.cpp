@@ -1,0 +1,178 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/errors.h"
+#include "pretend/model/small_machine.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::literals;
+
+namespace {
+
+Event launch(const char* name) {
+  Event event;
+  event.kind = Happening::kLaunch;
+  event.name = name;
+  return event;
+}
+
+}  // namespace
+
+TEST_CASE("a machine without cards is refused") {
+  CHECK_THROWS_AS(Machine({.profile = small_profile(), .devices = 0}), plimsoll::InvalidArgument);
+}
+
+TEST_CASE("the context is charged once, at its device's first use") {
+  Machine machine({.profile = small_profile(), .devices = 2});
+  CHECK(machine.device(0).memory.counters().used == 0);
+  CHECK_FALSE(machine.device(0).has_context());
+  REQUIRE(machine.device(0).ensure_context(machine.profile()));
+  REQUIRE(machine.device(0).ensure_context(machine.profile()));
+  CHECK(machine.device(0).memory.counters().used == 10_MiB);
+  CHECK(machine.device(1).memory.counters().used == 0);
+}
+
+TEST_CASE("a pointer belongs to the device whose window it lies in") {
+  Machine machine({.profile = small_profile(), .devices = 3});
+  const auto address = *machine.device(2).memory.allocate(1_MiB);
+  CHECK(machine.device_of(reinterpret_cast<void*>(address)) == 2);
+  int local = 0;
+  CHECK_FALSE(machine.device_of(&local));
+}
+
+TEST_CASE("without a lag an event completes at once") {
+  Machine machine({.profile = small_profile()});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  StreamEvent* event = machine.create_event(0, 0);
+  CHECK(machine.completed(*event));
+  machine.record(*event, *stream);
+  CHECK(machine.completed(*event));
+}
+
+TEST_CASE("with a lag an event completes after that many launches, or when the host waits") {
+  Machine machine({.profile = small_profile(), .event_lag = 3});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  StreamEvent* event = machine.create_event(0, 0);
+  machine.record(*event, *stream);
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(machine.completed(*event));
+    machine.enqueue(*stream, launch("kernel"));
+  }
+  CHECK(machine.completed(*event));
+  machine.record(*event, *stream);
+  CHECK_FALSE(machine.completed(*event));
+  machine.synchronize(0, "test");
+  CHECK(machine.completed(*event));
+}
+
+TEST_CASE("the feed gives each listener the kinds it asked for, until it stops") {
+  Machine machine({.profile = small_profile()});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  std::vector<std::string> heard;
+  CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
+  const auto token = machine.feed().subscribe([&](const Event& event) { heard.emplace_back(event.name); },
+                                              bit(Happening::kLaunch));
+  CHECK(machine.feed().listened(Happening::kLaunch));
+  CHECK_FALSE(machine.feed().listened(Happening::kSynchronize));
+  machine.enqueue(*stream, launch("one"));
+  machine.synchronize(0, "not asked for");
+  machine.feed().unsubscribe(token);
+  machine.enqueue(*stream, launch("two"));
+  CHECK(heard == std::vector<std::string>{"one"});
+  CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
+}
+
+TEST_CASE("captured work is not done but kept, and a launch of the graph reports it") {
+  Machine machine({.profile = small_profile()});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  REQUIRE(machine.begin_capture(*stream, 0, nullptr));
+  CHECK_FALSE(machine.begin_capture(*stream, 0, nullptr));
+  REQUIRE(machine.enqueue(*stream, launch("captured")) != nullptr);
+  CHECK(machine.launches() == 0);
+  const auto graph = machine.end_capture(*stream);
+  REQUIRE(graph);
+  std::vector<std::string> heard;
+  machine.feed().subscribe([&](const Event& event) {
+    CHECK(event.replayed);
+    heard.emplace_back(event.name);
+  });
+  machine.launch(**graph, *stream);
+  machine.launch(*(*graph)->clone(), *stream);
+  CHECK(heard == std::vector<std::string>{"captured", "captured"});
+  CHECK(machine.launches() == 2);
+  delete *graph;
+}
+
+TEST_CASE("a stream that waits for a captured stream's event joins the capture and leaves it at its end") {
+  Machine machine({.profile = small_profile()});
+  Stream* origin = machine.create_stream(0, 0, 0);
+  Stream* other = machine.create_stream(0, 0, 0);
+  StreamEvent* event = machine.create_event(0, 0);
+  REQUIRE(machine.begin_capture(*origin, 0, nullptr));
+  machine.record(*event, *origin);
+  machine.wait(*other, *event);
+  CHECK(machine.capture_of(*other) == machine.capture_of(*origin));
+  REQUIRE(machine.enqueue(*other, launch("joined")) != nullptr);
+  CHECK_FALSE(machine.end_capture(*other));
+  const auto graph = machine.end_capture(*origin);
+  REQUIRE(graph);
+  CHECK((*graph)->nodes().size() == 1);
+  CHECK(machine.capture_of(*other) == nullptr);
+  delete *graph;
+}
+
+TEST_CASE("waiting for a captured stream invalidates the capture") {
+  Machine machine({.profile = small_profile()});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  REQUIRE(machine.begin_capture(*stream, 0, nullptr));
+  CHECK(machine.forbid_in_capture(*stream));
+  CHECK_FALSE(machine.end_capture(*stream));
+  CHECK_FALSE(machine.forbid_in_capture(*stream));
+}
+
+TEST_CASE("a memory pool grows by chunks, keeps what is freed and gives it back when trimmed") {
+  Machine machine({.profile = small_profile()});
+  MemoryPool& pool = machine.device(0).default_pool;
+  const auto a = *pool.allocate(20_MiB);
+  const auto b = *pool.allocate(20_MiB);
+  CHECK(pool.counters().reserved == 2 * MemoryPool::kChunk);
+  pool.set_threshold(~plimsoll::Bytes{0});
+  CHECK(pool.free(a));
+  CHECK_FALSE(pool.free(a));
+  machine.synchronize(0, "test");
+  CHECK(pool.counters().reserved == 2 * MemoryPool::kChunk);
+  pool.trim_to(0);
+  CHECK(pool.counters().reserved == MemoryPool::kChunk);
+  CHECK(machine.device(0).memory.counters().used == MemoryPool::kChunk);
+  CHECK(pool.free(b));
+  pool.set_threshold(0);
+  machine.synchronize(0, "test");
+  CHECK(machine.device(0).memory.counters().used == 0);
+  CHECK(pool.counters().used_high == 40_MiB);
+}
+
+TEST_CASE("a pool is refused what the card does not have") {
+  Machine machine({.profile = small_profile()});
+  CHECK_FALSE(machine.device(0).default_pool.allocate(2_GiB));
+  CHECK(machine.device(0).default_pool.counters().used == 0);
+}
+
+TEST_CASE("host memory is real, counted, and found by any pointer into it") {
+  HostMemory host;
+  auto* pinned = static_cast<char*>(*host.allocate(1_MiB, HostMemory::Kind::kPinned, 0, 0));
+  pinned[100] = 1;
+  CHECK(host.find(pinned + 1_MiB - 1)->start == pinned);
+  CHECK_FALSE(host.find(pinned + 1_MiB));
+  char registered[64];
+  CHECK(host.add(registered, sizeof registered, 0, 0));
+  CHECK_FALSE(host.add(registered + 10, 4, 0, 0));
+  CHECK_FALSE(host.free(registered));
+  CHECK(host.pinned() == 1_MiB + 64);
+  CHECK(host.remove(registered));
+  CHECK_FALSE(host.remove(registered));
+  CHECK(host.free(pinned));
+  CHECK(host.pinned() == 0);
+  CHECK(host.pinned_peak() == 1_MiB + 64);
+}
