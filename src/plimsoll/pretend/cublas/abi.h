@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/cublaslt/abi.h"
+
+namespace plimsoll::pretend::cublas {
+
+using cublaslt::kAllocFailed;
+using cublaslt::kConjugateTranspose;
+using cublaslt::kInvalidValue;
+using cublaslt::kMappingError;
+using cublaslt::kNotInitialized;
+using cublaslt::kNoTranspose;
+using cublaslt::kNotSupported;
+using cublaslt::kSuccess;
+using cublaslt::kTranspose;
+
+enum PointerMode : int { kHostPointers = 0, kDevicePointers = 1 };
+
+/// cublasHandle_t. It may be used from several threads, as the library allows; what is set is then that of the last.
+struct Handle : cublaslt::HandleHead {
+  int device = 0;
+  Bytes charged = 0;  ///< device memory that goes when the handle does
+  std::atomic<void*> stream{nullptr};
+  std::atomic<void*> workspace{nullptr};
+  std::atomic<std::size_t> workspace_bytes{0};
+  std::atomic<int> pointer_mode{kHostPointers};
+  std::atomic<int> atomics_mode{0};
+  std::atomic<int> math_mode{0};
+  std::atomic<int> sm_count_target{0};
+};
+
+inline bool alive(const Handle* handle) { return cublaslt::alive(static_cast<const cublaslt::HandleHead*>(handle)); }
+
+}  // namespace plimsoll::pretend::cublas

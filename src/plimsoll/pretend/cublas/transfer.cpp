@@ -1,0 +1,104 @@
+// cublasSetVector, cublasGetMatrix and the like: strided copies between the host and the device.
+
+#include <cstring>
+
+#include "plimsoll/pretend/cublas/abi.h"
+#include "plimsoll/pretend/cublas/read_back.h"
+#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/machine.h"
+
+namespace {
+
+using namespace plimsoll;
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::cublas;
+
+/// `columns` pieces of `bytes` each, `pitch` bytes apart at the destination.
+struct Pieces {
+  Bytes bytes = 0;
+  Bytes pitch = 0;
+  int columns = 0;
+};
+
+int upload(const char* function, const Pieces& pieces, const void* source, void* destination, void* stream_handle) {
+  if (pieces.columns == 0 || pieces.bytes == 0) return kSuccess;
+  if (source == nullptr || destination == nullptr) return kInvalidValue;
+  Stream* stream = stream_of(stream_handle);
+  if (stream == nullptr) return kInvalidValue;
+  Event event;
+  event.kind = Happening::kCopy;
+  event.name = function;
+  event.bytes = pieces.bytes * static_cast<Bytes>(pieces.columns);
+  event.source = source;
+  event.destination = destination;
+  machine().enqueue(*stream, event);
+  return kSuccess;
+}
+
+int download(const char* function, const Pieces& pieces, const void* source, void* destination, void* stream_handle) {
+  if (pieces.columns == 0 || pieces.bytes == 0) return kSuccess;
+  if (source == nullptr || destination == nullptr || stream_of(stream_handle) == nullptr) return kInvalidValue;
+  if (!is_host(destination)) return kMappingError;
+  read_back(function, stream_handle, pieces.bytes * static_cast<Bytes>(pieces.columns), destination, source);
+  for (int column = 0; column < pieces.columns; ++column) {
+    std::memset(static_cast<char*>(destination) + pieces.pitch * static_cast<Bytes>(column), 0, pieces.bytes);
+  }
+  return kSuccess;
+}
+
+bool make_matrix(int rows, int cols, int element, int leading_dimension, Pieces* pieces) {
+  if (rows < 0 || cols < 0 || element <= 0 || leading_dimension < rows) return false;
+  *pieces = {.bytes = static_cast<Bytes>(rows) * static_cast<Bytes>(element),
+             .pitch = static_cast<Bytes>(leading_dimension) * static_cast<Bytes>(element),
+             .columns = cols};
+  return true;
+}
+
+/// A vector of stride `increment` is a matrix of one row.
+bool make_vector(int n, int element, int increment, Pieces* pieces) {
+  return n >= 0 && increment > 0 && make_matrix(1, n, element, increment, pieces);
+}
+
+}  // namespace
+
+PLIMSOLL_API int cublasSetVectorAsync(int n, int element, const void* x, int incx, void* y, int incy, void* stream) {
+  Pieces pieces;
+  if (incx <= 0 || !make_vector(n, element, incy, &pieces)) return kInvalidValue;
+  return upload("cublasSetVectorAsync", pieces, x, y, stream);
+}
+
+PLIMSOLL_API int cublasGetVectorAsync(int n, int element, const void* x, int incx, void* y, int incy, void* stream) {
+  Pieces pieces;
+  if (incx <= 0 || !make_vector(n, element, incy, &pieces)) return kInvalidValue;
+  return download("cublasGetVectorAsync", pieces, x, y, stream);
+}
+
+PLIMSOLL_API int cublasSetMatrixAsync(int rows, int cols, int element, const void* a, int lda, void* b, int ldb,
+                                      void* stream) {
+  Pieces pieces;
+  if (lda < rows || !make_matrix(rows, cols, element, ldb, &pieces)) return kInvalidValue;
+  return upload("cublasSetMatrixAsync", pieces, a, b, stream);
+}
+
+PLIMSOLL_API int cublasGetMatrixAsync(int rows, int cols, int element, const void* a, int lda, void* b, int ldb,
+                                      void* stream) {
+  Pieces pieces;
+  if (lda < rows || !make_matrix(rows, cols, element, ldb, &pieces)) return kInvalidValue;
+  return download("cublasGetMatrixAsync", pieces, a, b, stream);
+}
+
+PLIMSOLL_API int cublasSetVector(int n, int element, const void* x, int incx, void* y, int incy) {
+  return cublasSetVectorAsync(n, element, x, incx, y, incy, nullptr);
+}
+
+PLIMSOLL_API int cublasGetVector(int n, int element, const void* x, int incx, void* y, int incy) {
+  return cublasGetVectorAsync(n, element, x, incx, y, incy, nullptr);
+}
+
+PLIMSOLL_API int cublasSetMatrix(int rows, int cols, int element, const void* a, int lda, void* b, int ldb) {
+  return cublasSetMatrixAsync(rows, cols, element, a, lda, b, ldb, nullptr);
+}
+
+PLIMSOLL_API int cublasGetMatrix(int rows, int cols, int element, const void* a, int lda, void* b, int ldb) {
+  return cublasGetMatrixAsync(rows, cols, element, a, lda, b, ldb, nullptr);
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What callers of cuBLASLt and cuBLAS share with them: status codes, handles, and the layout of the results that they
+/// write into the caller's memory.
+namespace plimsoll::pretend::cublaslt {
+
+enum Status : int {
+  kSuccess = 0,
+  kNotInitialized = 1,
+  kAllocFailed = 3,
+  kInvalidValue = 7,
+  kMappingError = 11,
+  kNotSupported = 15,
+};
+
+enum Operation : int { kNoTranspose = 0, kTranspose = 1, kConjugateTranspose = 2 };
+
+/// What every handle begins with. A cuBLAS handle may be given wherever a cuBLASLt handle is asked for (torch does so).
+struct HandleHead {
+  static constexpr std::uint32_t kAlive = 0x43424c53U;
+
+  std::uint32_t magic = kAlive;
+};
+
+inline bool alive(const HandleHead* handle) { return handle != nullptr && handle->magic == HandleHead::kAlive; }
+
+/// cublasLtMatmulAlgo_t.
+struct Algorithm {
+  std::uint64_t data[8];
+};
+
+/// cublasLtMatmulHeuristicResult_t.
+struct HeuristicResult {
+  Algorithm algorithm;
+  std::size_t workspace_size;
+  int state;
+  float waves_count;
+  int reserved[4];
+};
+static_assert(sizeof(Algorithm) == 64);
+static_assert(sizeof(HeuristicResult) == 96);
+
+}  // namespace plimsoll::pretend::cublaslt

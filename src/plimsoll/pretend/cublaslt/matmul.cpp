@@ -1,0 +1,99 @@
+#include <cstring>
+#include <new>
+
+#include "plimsoll/pretend/cublaslt/abi.h"
+#include "plimsoll/pretend/cublaslt/descriptors.h"
+#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/model/library_call.h"
+
+namespace {
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::cublaslt;
+
+/// The product that descriptors describe: op(A) is m×k, and D, m×n, tells the rest. Rows and columns are those of the
+/// matrix whatever its order in memory.
+Gemm gemm_of(const MatmulDescriptor& matmul, const MatrixLayout& a, const MatrixLayout& d) {
+  const bool transposed = matmul.attributes.value<std::int32_t>(kMatmulTransA) != kNoTranspose;
+  return {.m = d.attributes.value<std::int64_t>(kLayoutRows),
+          .n = d.attributes.value<std::int64_t>(kLayoutCols),
+          .k = a.attributes.value<std::int64_t>(transposed ? kLayoutRows : kLayoutCols),
+          .batch = d.attributes.value<std::int32_t>(kLayoutBatchCount)};
+}
+
+}  // namespace
+
+PLIMSOLL_API int cublasLtCreate(HandleHead** handle) {
+  if (handle == nullptr) return kInvalidValue;
+  *handle = new (std::nothrow) HandleHead;
+  return *handle != nullptr ? kSuccess : kAllocFailed;
+}
+
+PLIMSOLL_API int cublasLtDestroy(HandleHead* handle) {
+  if (!alive(handle)) return kNotInitialized;
+  handle->magic = 0;
+  delete handle;
+  return kSuccess;
+}
+
+PLIMSOLL_API std::size_t cublasLtGetVersion() {
+  return static_cast<std::size_t>(kCublasVersion.major * 10000 + kCublasVersion.minor * 100 + kCublasVersion.patch);
+}
+
+PLIMSOLL_API std::size_t cublasLtGetCudartVersion() { return kCuda13 ? 13000 : 12080; }
+
+PLIMSOLL_API int cublasLtGetProperty(int property, int* value) {
+  return kCublasVersion.part(property, value) ? kSuccess : kInvalidValue;
+}
+
+/// One algorithm that needs no workspace. Torch takes the workspace for a call from its own setting
+/// (CUBLASLT_WORKSPACE_SIZE, or the workspace of the cuBLAS handle), before it asks and whatever the answer is, so the
+/// answer does not show in memory.
+PLIMSOLL_API int cublasLtMatmulAlgoGetHeuristic(HandleHead* handle, MatmulDescriptor* matmul, MatrixLayout* a,
+                                                MatrixLayout* b, MatrixLayout* c, MatrixLayout* d,
+                                                Preference* preference, int requested, HeuristicResult* results,
+                                                int* returned) {
+  if (!alive(handle)) return kNotInitialized;
+  const bool described = alive(matmul) && alive(a) && alive(b) && alive(c) && alive(d) && alive(preference);
+  if (!described || requested < 1 || results == nullptr || returned == nullptr) return kInvalidValue;
+  std::memset(results, 0, sizeof *results);
+  results->state = kSuccess;
+  results->waves_count = 1.0F;
+  *returned = 1;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cublasLtMatmulAlgoCheck(HandleHead* handle, MatmulDescriptor* matmul, MatrixLayout* a, MatrixLayout* b,
+                                         MatrixLayout* c, MatrixLayout* d, const Algorithm* algorithm,
+                                         HeuristicResult* result) {
+  if (!alive(handle)) return kNotInitialized;
+  const bool described = alive(matmul) && alive(a) && alive(b) && alive(c) && alive(d);
+  if (!described || algorithm == nullptr || result == nullptr) return kInvalidValue;
+  std::memset(result, 0, sizeof *result);
+  result->algorithm = *algorithm;
+  result->state = kSuccess;
+  result->waves_count = 1.0F;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cublasLtMatmul(HandleHead* handle, MatmulDescriptor* matmul, const void* alpha, const void* /*a*/,
+                                MatrixLayout* a_layout, const void* /*b*/, MatrixLayout* b_layout, const void* beta,
+                                const void* /*c*/, MatrixLayout* c_layout, void* /*d*/, MatrixLayout* d_layout,
+                                const Algorithm* /*algorithm*/, void* /*workspace*/, std::size_t /*workspace_size*/,
+                                void* stream) {
+  if (!alive(handle)) return kNotInitialized;
+  const bool described = alive(matmul) && alive(a_layout) && alive(b_layout) && alive(c_layout) && alive(d_layout);
+  if (!described || alpha == nullptr || beta == nullptr) return kInvalidValue;
+  enqueue_gemm("cublasLtMatmul", stream, gemm_of(*matmul, *a_layout, *d_layout));
+  return kSuccess;
+}
+
+PLIMSOLL_API int cublasLtMatrixTransform(HandleHead* handle, TransformDescriptor* transform, const void* /*alpha*/,
+                                         const void* /*a*/, MatrixLayout* /*a_layout*/, const void* /*beta*/,
+                                         const void* /*b*/, MatrixLayout* /*b_layout*/, void* /*c*/,
+                                         MatrixLayout* c_layout, void* stream) {
+  if (!alive(handle)) return kNotInitialized;
+  if (!alive(transform) || !alive(c_layout)) return kInvalidValue;
+  enqueue_call("cublasLtMatrixTransform", stream);
+  return kSuccess;
+}

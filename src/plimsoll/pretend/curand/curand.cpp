@@ -1,0 +1,139 @@
+// cuRAND's host interface. Torch has its own generators and imports none of this; extensions and other libraries do.
+// Numbers are generated on the device only, that is, not at all; generators on the host are not pretended, since what
+// they write would have to be random.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/machine.h"
+
+namespace {
+
+using namespace plimsoll::pretend;
+
+enum Status : int {
+  kSuccess = 0,
+  kNotInitialized = 101,
+  kAllocationFailed = 102,
+  kTypeError = 103,
+  kOutOfRange = 104,
+  kLengthNotMultiple = 105,
+};
+
+/// Kinds of generator: pseudo-random ones from 100 on, quasi-random ones from 200 on.
+constexpr int kFirstKind = 100;
+constexpr int kFirstQuasiKind = 200;
+constexpr int kLastKind = 204;
+constexpr unsigned kMostDimensions = 20000;
+
+/// curandGenerator_t.
+struct Generator {
+  static constexpr std::uint32_t kAlive = 0x524e4731U;
+
+  std::uint32_t magic = kAlive;
+  int kind = kFirstKind;
+  std::atomic<void*> stream{nullptr};
+  std::atomic<std::uint64_t> seed{0};
+  std::atomic<std::uint64_t> offset{0};
+  std::atomic<int> ordering{0};
+  std::atomic<unsigned> dimensions{1};
+};
+
+bool alive(const Generator* generator) { return generator != nullptr && generator->magic == Generator::kAlive; }
+bool quasi(const Generator& generator) { return generator.kind >= kFirstQuasiKind; }
+
+int generate(const char* function, const Generator* generator) {
+  if (!alive(generator)) return kNotInitialized;
+  enqueue_call(function, generator->stream.load(std::memory_order_relaxed));
+  return kSuccess;
+}
+
+/// Normal numbers of a pseudo-random generator are made in pairs.
+int generate_pairs(const char* function, const Generator* generator, std::size_t numbers) {
+  if (alive(generator) && !quasi(*generator) && numbers % 2 != 0) return kLengthNotMultiple;
+  return generate(function, generator);
+}
+
+}  // namespace
+
+PLIMSOLL_API int curandCreateGenerator(Generator** out, int kind) {
+  if (out == nullptr) return kNotInitialized;
+  if (kind < kFirstKind || kind > kLastKind) return kTypeError;
+  if (!machine().device(current_device()).ensure_context(machine().profile())) return kAllocationFailed;
+  *out = new (std::nothrow) Generator;
+  if (*out == nullptr) return kAllocationFailed;
+  (*out)->kind = kind;
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandDestroyGenerator(Generator* generator) {
+  if (!alive(generator)) return kNotInitialized;
+  generator->magic = 0;
+  delete generator;
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandGetVersion(int* version) {
+  if (version == nullptr) return kOutOfRange;
+  *version = kCurandVersion.major * 1000 + kCurandVersion.minor * 100 + kCurandVersion.patch;
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandGetProperty(int property, int* value) {
+  return kCurandVersion.part(property, value) ? kSuccess : kOutOfRange;
+}
+
+PLIMSOLL_API int curandSetStream(Generator* generator, void* stream) {
+  if (!alive(generator)) return kNotInitialized;
+  generator->stream.store(stream, std::memory_order_relaxed);
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandSetPseudoRandomGeneratorSeed(Generator* generator, unsigned long long seed) {
+  if (!alive(generator)) return kNotInitialized;
+  if (quasi(*generator)) return kTypeError;
+  generator->seed.store(seed, std::memory_order_relaxed);
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandSetGeneratorOffset(Generator* generator, unsigned long long offset) {
+  if (!alive(generator)) return kNotInitialized;
+  generator->offset.store(offset, std::memory_order_relaxed);
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandSetGeneratorOrdering(Generator* generator, int ordering) {
+  if (!alive(generator)) return kNotInitialized;
+  generator->ordering.store(ordering, std::memory_order_relaxed);
+  return kSuccess;
+}
+
+PLIMSOLL_API int curandSetQuasiRandomGeneratorDimensions(Generator* generator, unsigned dimensions) {
+  if (!alive(generator)) return kNotInitialized;
+  if (!quasi(*generator)) return kTypeError;
+  if (dimensions < 1 || dimensions > kMostDimensions) return kOutOfRange;
+  generator->dimensions.store(dimensions, std::memory_order_relaxed);
+  return kSuccess;
+}
+
+#define PLIMSOLL_CURAND_GENERATE(name) \
+  PLIMSOLL_API int name(Generator* generator) { return generate(#name, generator); }
+PLIMSOLL_CURAND_GENERATE(curandGenerate)
+PLIMSOLL_CURAND_GENERATE(curandGenerateLongLong)
+PLIMSOLL_CURAND_GENERATE(curandGenerateUniform)
+PLIMSOLL_CURAND_GENERATE(curandGenerateUniformDouble)
+PLIMSOLL_CURAND_GENERATE(curandGeneratePoisson)
+PLIMSOLL_CURAND_GENERATE(curandGenerateSeeds)
+
+#define PLIMSOLL_CURAND_GENERATE_PAIRS(name)                                           \
+  PLIMSOLL_API int name(Generator* generator, void* /*output*/, std::size_t numbers) { \
+    return generate_pairs(#name, generator, numbers);                                  \
+  }
+PLIMSOLL_CURAND_GENERATE_PAIRS(curandGenerateNormal)
+PLIMSOLL_CURAND_GENERATE_PAIRS(curandGenerateNormalDouble)
+PLIMSOLL_CURAND_GENERATE_PAIRS(curandGenerateLogNormal)
+PLIMSOLL_CURAND_GENERATE_PAIRS(curandGenerateLogNormalDouble)

@@ -1,0 +1,268 @@
+// Descriptors of the generic interface keep what they are given; torch reads sizes back from them.
+
+#include <cstring>
+#include <new>
+
+#include "plimsoll/pretend/cusparse/abi.h"
+#include "plimsoll/pretend/model/library_call.h"
+
+namespace {
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::cusparse;
+
+template <typename T>
+int make(T** out, const T& value) {
+  if (out == nullptr) return kInvalidValue;
+  *out = new (std::nothrow) T(value);
+  return *out != nullptr ? kSuccess : kAllocFailed;
+}
+
+template <typename T>
+int destroy(T* object) {
+  if (object == nullptr) return kSuccess;
+  if (!alive(object)) return kInvalidValue;
+  object->magic = 0;
+  delete object;
+  return kSuccess;
+}
+
+template <typename T>
+void put(T* out, T value) {
+  if (out != nullptr) *out = value;
+}
+
+int make_compressed(SparseMatrix** out, int format, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                    void* offsets, void* indices, void* values, int offsets_type, int indices_type, int index_base,
+                    int value_type) {
+  if (rows < 0 || cols < 0 || nnz < 0) return kInvalidValue;
+  SparseMatrix matrix;
+  matrix.format = format;
+  matrix.rows = rows;
+  matrix.cols = cols;
+  matrix.nnz = nnz;
+  matrix.offsets = offsets;
+  matrix.indices = indices;
+  matrix.values = values;
+  matrix.offsets_type = offsets_type;
+  matrix.indices_type = indices_type;
+  matrix.index_base = index_base;
+  matrix.value_type = value_type;
+  return make(out, matrix);
+}
+
+int set_pointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
+  if (!alive(matrix)) return kInvalidValue;
+  matrix->offsets = offsets;
+  matrix->indices = indices;
+  matrix->values = values;
+  return kSuccess;
+}
+
+int set_batch(SparseMatrix* matrix, int batch_count) {
+  if (!alive(matrix) || batch_count < 1) return kInvalidValue;
+  matrix->batch_count = batch_count;
+  return kSuccess;
+}
+
+int* attribute_of(SparseMatrix* matrix, int attribute, const void* data, std::size_t bytes) {
+  if (!alive(matrix) || data == nullptr || bytes != sizeof(int)) return nullptr;
+  if (attribute == kFillMode) return &matrix->fill_mode;
+  return attribute == kDiagonalType ? &matrix->diagonal_type : nullptr;
+}
+
+}  // namespace
+
+// The const variants, of CUDA 12 on, differ in the constness of what they are given alone.
+#define PLIMSOLL_CUSPARSE_COMPRESSED(name, format)                                                                 \
+  PLIMSOLL_API int name(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz, void* offsets, \
+                        void* indices, void* values, int offsets_type, int indices_type, int index_base,           \
+                        int value_type) {                                                                          \
+    return make_compressed(out, format, rows, cols, nnz, offsets, indices, values, offsets_type, indices_type,     \
+                           index_base, value_type);                                                                \
+  }
+PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateCsr, kCsr)
+PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateConstCsr, kCsr)
+PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateCsc, kCsc)
+PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateConstCsc, kCsc)
+
+PLIMSOLL_API int cusparseCreateCoo(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                                   void* row_indices, void* col_indices, void* values, int indices_type, int index_base,
+                                   int value_type) {
+  return make_compressed(out, kCoo, rows, cols, nnz, row_indices, col_indices, values, indices_type, indices_type,
+                         index_base, value_type);
+}
+
+PLIMSOLL_API int cusparseCreateConstCoo(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                                        void* row_indices, void* col_indices, void* values, int indices_type,
+                                        int index_base, int value_type) {
+  return cusparseCreateCoo(out, rows, cols, nnz, row_indices, col_indices, values, indices_type, index_base,
+                           value_type);
+}
+
+PLIMSOLL_API int cusparseCreateBsr(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                                   std::int64_t row_block, std::int64_t col_block, void* offsets, void* indices,
+                                   void* values, int offsets_type, int indices_type, int index_base, int value_type,
+                                   int /*order*/) {
+  const int status = make_compressed(out, kBsr, rows, cols, nnz, offsets, indices, values, offsets_type, indices_type,
+                                     index_base, value_type);
+  if (status != kSuccess) return status;
+  (*out)->row_block = row_block;
+  (*out)->col_block = col_block;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseDestroySpMat(SparseMatrix* matrix) { return destroy(matrix); }
+
+PLIMSOLL_API int cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
+  return set_pointers(matrix, offsets, indices, values);
+}
+
+PLIMSOLL_API int cusparseCscSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
+  return set_pointers(matrix, offsets, indices, values);
+}
+
+PLIMSOLL_API int cusparseCooSetPointers(SparseMatrix* matrix, void* rows, void* columns, void* values) {
+  return set_pointers(matrix, rows, columns, values);
+}
+
+PLIMSOLL_API int cusparseCsrSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*offsets_stride*/,
+                                            std::int64_t /*columns_values_stride*/) {
+  return set_batch(matrix, batch_count);
+}
+
+PLIMSOLL_API int cusparseCooSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*stride*/) {
+  return set_batch(matrix, batch_count);
+}
+
+PLIMSOLL_API int cusparseBsrSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*offsets_stride*/,
+                                            std::int64_t /*columns_stride*/, std::int64_t /*values_stride*/) {
+  return set_batch(matrix, batch_count);
+}
+
+/// The number of entries of a product made by SpGEMM depends on the data: it stays what the descriptor was created
+/// with, 0 as torch does it.
+PLIMSOLL_API int cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* cols,
+                                      std::int64_t* nnz) {
+  if (!alive(matrix)) return kInvalidValue;
+  put(rows, matrix->rows);
+  put(cols, matrix->cols);
+  put(nnz, matrix->nnz);
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseSpMatGetFormat(const SparseMatrix* matrix, int* format) {
+  if (!alive(matrix) || format == nullptr) return kInvalidValue;
+  *format = matrix->format;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseSpMatGetIndexBase(const SparseMatrix* matrix, int* base) {
+  if (!alive(matrix) || base == nullptr) return kInvalidValue;
+  *base = matrix->index_base;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseSpMatGetStridedBatch(const SparseMatrix* matrix, int* batch_count) {
+  if (!alive(matrix) || batch_count == nullptr) return kInvalidValue;
+  *batch_count = matrix->batch_count;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseSpMatSetAttribute(SparseMatrix* matrix, int attribute, const void* data, std::size_t bytes) {
+  int* place = attribute_of(matrix, attribute, data, bytes);
+  if (place == nullptr) return kInvalidValue;
+  std::memcpy(place, data, sizeof *place);
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseSpMatGetAttribute(SparseMatrix* matrix, int attribute, void* data, std::size_t bytes) {
+  const int* place = attribute_of(matrix, attribute, data, bytes);
+  if (place == nullptr) return kInvalidValue;
+  std::memcpy(data, place, sizeof *place);
+  return kSuccess;
+}
+
+#define PLIMSOLL_CUSPARSE_VALUES(name, Type)                                \
+  PLIMSOLL_API int cusparse##name##GetValues(Type* object, void** values) { \
+    if (!alive(object) || values == nullptr) return kInvalidValue;          \
+    *values = object->values;                                               \
+    return kSuccess;                                                        \
+  }                                                                         \
+  PLIMSOLL_API int cusparse##name##SetValues(Type* object, void* values) {  \
+    if (!alive(object)) return kInvalidValue;                               \
+    object->values = values;                                                \
+    return kSuccess;                                                        \
+  }
+PLIMSOLL_CUSPARSE_VALUES(SpMat, SparseMatrix)
+PLIMSOLL_CUSPARSE_VALUES(DnMat, DenseMatrix)
+PLIMSOLL_CUSPARSE_VALUES(DnVec, DenseVector)
+
+PLIMSOLL_API int cusparseCreateDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
+                                     std::int64_t leading_dimension, void* values, int value_type, int order) {
+  if (rows < 0 || cols < 0) return kInvalidValue;
+  DenseMatrix matrix;
+  matrix.rows = rows;
+  matrix.cols = cols;
+  matrix.leading_dimension = leading_dimension;
+  matrix.values = values;
+  matrix.value_type = value_type;
+  matrix.order = order;
+  return make(out, matrix);
+}
+
+PLIMSOLL_API int cusparseCreateConstDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
+                                          std::int64_t leading_dimension, void* values, int value_type, int order) {
+  return cusparseCreateDnMat(out, rows, cols, leading_dimension, values, value_type, order);
+}
+
+PLIMSOLL_API int cusparseDestroyDnMat(DenseMatrix* matrix) { return destroy(matrix); }
+
+PLIMSOLL_API int cusparseDnMatGet(const DenseMatrix* matrix, std::int64_t* rows, std::int64_t* cols,
+                                  std::int64_t* leading_dimension, void** values, int* value_type, int* order) {
+  if (!alive(matrix)) return kInvalidValue;
+  put(rows, matrix->rows);
+  put(cols, matrix->cols);
+  put(leading_dimension, matrix->leading_dimension);
+  put(values, matrix->values);
+  put(value_type, matrix->value_type);
+  put(order, matrix->order);
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseDnMatSetStridedBatch(DenseMatrix* matrix, int batch_count, std::int64_t batch_stride) {
+  if (!alive(matrix) || batch_count < 1) return kInvalidValue;
+  matrix->batch_count = batch_count;
+  matrix->batch_stride = batch_stride;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseDnMatGetStridedBatch(const DenseMatrix* matrix, int* batch_count, std::int64_t* batch_stride) {
+  if (!alive(matrix)) return kInvalidValue;
+  put(batch_count, matrix->batch_count);
+  put(batch_stride, matrix->batch_stride);
+  return kSuccess;
+}
+
+PLIMSOLL_API int cusparseCreateDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {
+  if (entries < 0) return kInvalidValue;
+  DenseVector vector;
+  vector.entries = entries;
+  vector.values = values;
+  vector.value_type = value_type;
+  return make(out, vector);
+}
+
+PLIMSOLL_API int cusparseCreateConstDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {
+  return cusparseCreateDnVec(out, entries, values, value_type);
+}
+
+PLIMSOLL_API int cusparseDestroyDnVec(DenseVector* vector) { return destroy(vector); }
+
+PLIMSOLL_API int cusparseDnVecGet(const DenseVector* vector, std::int64_t* entries, void** values, int* value_type) {
+  if (!alive(vector)) return kInvalidValue;
+  put(entries, vector->entries);
+  put(values, vector->values);
+  put(value_type, vector->value_type);
+  return kSuccess;
+}

@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "pretend/recorder.h"
+
+using namespace plimsoll::pretend;
+
+extern "C" {
+int cufftCreate(int*);
+int cufftDestroy(int);
+int cufftSetAutoAllocation(int, int);
+int cufftSetStream(int, void*);
+int cufftSetWorkArea(int, void*);
+int cufftGetSize(int, std::size_t*);
+int cufftXtMakePlanMany(int, int, long long*, long long*, long long, long long, int, long long*, long long, long long,
+                        int, long long, std::size_t*, int);
+int cufftXtExec(int, void*, void*, int);
+int cufftPlan1d(int*, int, int, int);
+int cufftExecC2C(int, void*, void*, int);
+}
+
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kInvalidPlan = 1;
+constexpr int kInvalidType = 3;
+constexpr int kInvalidSize = 8;
+constexpr int kC32F = 4;
+constexpr int kC2C = 0x29;
+
+/// The workspace that a complex transform asks for, as torch asks: with the library's own allocation switched off.
+std::size_t work_of(std::initializer_list<long long> lengths, long long batch) {
+  std::vector<long long> n(lengths);
+  int plan = 0;
+  REQUIRE(cufftCreate(&plan) == kSuccess);
+  REQUIRE(cufftSetAutoAllocation(plan, 0) == kSuccess);
+  std::size_t work = 1;
+  REQUIRE(cufftXtMakePlanMany(plan, static_cast<int>(n.size()), n.data(), nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F,
+                              batch, &work, kC32F) == kSuccess);
+  CHECK(cufftDestroy(plan) == kSuccess);
+  return work;
+}
+
+plimsoll::Bytes handle_bytes() { return control::memory(0).used_by[static_cast<int>(Reason::kHandles)]; }
+
+}  // namespace
+
+TEST_CASE("the workspace grows with how awkward the lengths are, within the library's bound") {
+  CHECK(work_of({1024}, 16) == 0);
+  CHECK(work_of({1000}, 16) == 1000 * 16 * 8);
+  CHECK(work_of({64, 64}, 2) == 64 * 64 * 2 * 8);
+  CHECK(work_of({1009}, 1) == 2 * 2048 * 8);
+  CHECK(work_of({1009, 8}, 3) == 2 * 2048 * 8 * 3 * 8);
+  for (long long n = 1; n < 200; ++n) CHECK(work_of({n}, 3) <= static_cast<std::size_t>(8 * 3 * n * 8));
+}
+
+TEST_CASE("a transform goes to the plan's stream") {
+  int plan = 0;
+  REQUIRE(cufftCreate(&plan) == kSuccess);
+  REQUIRE(cufftSetAutoAllocation(plan, 0) == kSuccess);
+  CHECK(cufftXtExec(plan, nullptr, nullptr, -1) == kInvalidPlan);  // has no sizes yet
+  long long n[] = {48};
+  std::size_t work = 0;
+  REQUIRE(cufftXtMakePlanMany(plan, 1, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, kC32F) == kSuccess);
+  std::size_t again = 0;
+  CHECK(cufftGetSize(plan, &again) == kSuccess);
+  CHECK(again == work);
+  Stream* stream = machine().create_stream(0, 0, 0);
+  CHECK(cufftSetStream(plan, stream) == kSuccess);
+  DeviceBuffer area(1 << 20);
+  CHECK(cufftSetWorkArea(plan, area.get()) == kSuccess);
+  Recorder recorder;
+  CHECK(cufftXtExec(plan, nullptr, nullptr, -1) == kSuccess);
+  const auto entries = recorder.take();
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].name == "cufftXtExec");
+  CHECK(entries[0].event.stream == stream->id);
+  CHECK(cufftDestroy(plan) == kSuccess);
+  machine().destroy_stream(stream);
+}
+
+TEST_CASE("a workspace of the library's own is device memory, until the plan goes or the caller brings one") {
+  const auto before = handle_bytes();
+  int plan = 0;
+  REQUIRE(cufftPlan1d(&plan, 1000, kC2C, 10) == kSuccess);
+  CHECK(handle_bytes() == before + 1000 * 10 * 8);
+  CHECK(cufftExecC2C(plan, nullptr, nullptr, 1) == kSuccess);
+  DeviceBuffer area(1 << 20);
+  CHECK(cufftSetWorkArea(plan, area.get()) == kSuccess);
+  CHECK(handle_bytes() == before);
+  CHECK(cufftDestroy(plan) == kSuccess);
+  CHECK(handle_bytes() == before);
+  REQUIRE(cufftPlan1d(&plan, 1000, kC2C, 10) == kSuccess);
+  CHECK(cufftDestroy(plan) == kSuccess);
+  CHECK(handle_bytes() == before);
+}
+
+TEST_CASE("bad plans are refused") {
+  int plan = 0;
+  CHECK(cufftPlan1d(&plan, 0, kC2C, 1) == kInvalidSize);
+  CHECK(cufftPlan1d(&plan, 8, 77, 1) == kInvalidType);
+  CHECK(cufftDestroy(plan) == kInvalidPlan);  // nothing is left of it
+  CHECK(cufftXtExec(123456, nullptr, nullptr, 1) == kInvalidPlan);
+  REQUIRE(cufftCreate(&plan) == kSuccess);
+  long long n[] = {8, 8, 8, 8};
+  std::size_t work = 0;
+  CHECK(cufftXtMakePlanMany(plan, 4, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, kC32F) == kInvalidSize);
+  CHECK(cufftXtMakePlanMany(plan, 1, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, 99) == kInvalidType);
+  CHECK(cufftDestroy(plan) == kSuccess);
+}
