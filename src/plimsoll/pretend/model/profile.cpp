@@ -141,7 +141,7 @@ std::vector<std::string> nearest(const std::string& name, const std::vector<std:
   for (const std::string& other : known) ranked.emplace_back(edit_distance(lower(name), lower(other)), other);
   std::sort(ranked.begin(), ranked.end());
   for (const auto& [distance, other] : ranked) {
-    if (distance <= ranked.front().first + 1 && distance <= std::max<std::size_t>(2, name.size() / 2)) {
+    if (distance == ranked.front().first && distance <= std::max<std::size_t>(2, name.size() / 2)) {
       found.push_back(other);
     }
   }
