@@ -1,0 +1,227 @@
+#include "plimsoll/report/run_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "plimsoll/report/step_rows.h"
+
+namespace plimsoll::report {
+namespace {
+
+std::string decimal(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string share(Bytes part, Bytes whole) {
+  return whole == 0 ? "" : decimal(100.0 * static_cast<double>(part) / static_cast<double>(whole), "%.1f %%");
+}
+
+std::string counted(std::uint64_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+/// A line of source, short enough for a table. The whole one is in the JSON.
+std::string excerpt(const std::string& code) {
+  constexpr std::size_t kLongest = 80;
+  if (code.size() <= kLongest) return code;
+  std::size_t end = kLongest - 3;
+  while (end > 0 && (static_cast<unsigned char>(code[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+  return code.substr(0, end) + "...";
+}
+
+std::string moment(const std::optional<std::int64_t>& step, const std::string& phase) {
+  const std::string when = step ? "step " + std::to_string(*step) : "before the first step";
+  return phase.empty() || (!step && phase == "other") ? when : when + ", " + phase;
+}
+
+std::string place(const CodeLine& where) {
+  if (where.file.empty()) return "(not from a line of Python)";
+  std::string text = where.file + (where.line > 0 ? ":" + std::to_string(where.line) : "");
+  return where.function.empty() ? text : text + " " + where.function;
+}
+
+/// Messages of exceptions may go on for pages; the whole one is in the JSON.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string how_it_ended(const RunReport& report) {
+  if (report.signal)
+    return "signal " + std::to_string(*report.signal) + " (" + strsignal(*report.signal) + ") ended it";
+  if (report.error) {
+    return "it failed with " + report.error->type +
+           (report.error->message.empty() ? "" : ": " + first_line(report.error->message));
+  }
+  return report.exit_code == 0 ? "" : "it ended with exit code " + std::to_string(report.exit_code);
+}
+
+std::string short_by(const OutOfMemory& oom) {
+  if (oom.requested <= oom.device_free) {
+    return ", though " + format_bytes(oom.device_free) + " of " + format_bytes(oom.device_total) +
+           " were free on the device: a limit set by the script";
+  }
+  return ", " + format_bytes(oom.device_free) + " free of " + format_bytes(oom.device_total) + ": " +
+         format_bytes(oom.requested - oom.device_free) + " short on the device book";
+}
+
+std::string verdict(const RunReport& report, Colour colour) {
+  const std::string ended = how_it_ended(report);
+  if (report.out_of_memory()) {
+    return paint("does not fit:", Ink::kBad, colour) + " " + format_bytes(report.oom->requested) + " asked for" +
+           short_by(*report.oom) + " (" + report.gpu.name + ")\n";
+  }
+  if (!report.fits()) {
+    return paint("no verdict:", Ink::kWarning, colour) + " the script left no record of a GPU; " + ended + "\n";
+  }
+  if (report.processes == 0) return paint("fits:", Ink::kGood, colour) + " the script used no GPU\n";
+  const Bytes spare = report.gpu.memory - std::min(report.gpu.memory, report.peak.device);
+  const std::string numbers = format_bytes(report.peak.device) + " of " + format_bytes(report.gpu.memory) +
+                              " on the device book, " + format_bytes(spare) + " to spare (" + report.gpu.name + ")";
+  if (ended.empty()) return paint("fits:", Ink::kGood, colour) + " " + numbers + "\n";
+  return paint("fits as far as it ran:", Ink::kWarning, colour) + " " + numbers + "; " + ended + "\n";
+}
+
+std::string subject(const RunReport& report) {
+  std::string text = "  " + (report.script.empty() ? std::string("script") : report.script) + ", rank " +
+                     std::to_string(report.rank) + " of " + std::to_string(report.world_size);
+  if (!report.torch.empty()) text += ", torch " + report.torch;
+  if (!report.python.empty()) text += ", Python " + report.python;
+  text += ", " + counted(report.finished_steps, "finished step");
+  if (report.stopped_after_steps) text += " (stopped then, as asked)";
+  text += ", " + decimal(report.seconds, "%.1f s") + "\n";
+  if (report.processes > 1) {
+    text += "  " + std::to_string(report.processes) + " processes used a GPU; this is the one with the highest peak\n";
+  }
+  if (!report.complete)
+    text += "  the record ends with the last finished step: the process could not write its last one\n";
+  return text;
+}
+
+std::string books(const RunReport& report) {
+  const Bytes card = report.gpu.memory;
+  const Peak& peak = report.peak;
+  Table table({{"book"}, {"peak", Align::kRight}, {"of the card", Align::kRight}, {"what it counts"}});
+  const auto add = [&](const char* name, Bytes bytes, const std::string& what) {
+    table.add({name, format_bytes(bytes), share(bytes, card), what});
+  };
+  add("active", peak.active, "tensors, as the caching allocator rounds them");
+  add("reserved", peak.reserved, "the caching allocator's segments (" + std::to_string(peak.segments) + ")");
+  add("device", peak.device, "everything on the card, as nvidia-smi would show it");
+  const DeviceParts& parts = peak.device_parts;
+  add("  segments", parts.segments, "");
+  add("  context", parts.context, "estimate of the GPU's profile");
+  if (parts.nccl > 0) add("  NCCL", parts.nccl, "estimate of the GPU's profile");
+  if (parts.handles > 0) add("  handles", parts.handles, "cuBLAS, cuDNN: estimate of the GPU's profile");
+  std::string text =
+      table.render() + "  The peak came " + (peak.step ? "in " : "") + moment(peak.step, peak.phase) + ".\n";
+  for (const OtherDevice& other : report.other_devices) {
+    text += "  Device " + std::to_string(other.device) + " was used too: " + format_bytes(other.reserved_peak) +
+            " reserved.\n";
+  }
+  return text;
+}
+
+std::string step_table(const RunReport& report) {
+  const std::vector<StepRow> rows = step_rows(report);
+  if (rows.empty()) return "";
+  const std::vector<std::string> phases = phases_of(rows);
+  std::vector<Column> columns{{"step"}, {"active", Align::kRight}, {"reserved", Align::kRight}};
+  for (const std::string& phase : phases) columns.push_back({phase, Align::kRight});
+  Table table(columns);
+  for (const StepRow& row : rows) {
+    std::vector<std::string> cells{row.label, format_bytes(row.active_peak), format_bytes(row.reserved_peak)};
+    for (const std::string& phase : phases) {
+      const auto found = row.active_by_phase.find(phase);
+      cells.push_back(found == row.active_by_phase.end() ? "" : format_bytes(found->second));
+    }
+    table.add(cells);
+  }
+  return "\nPeaks by step; of each phase, the active peak\n" + table.render();
+}
+
+std::string allocations(const std::vector<LiveAllocations>& live, Bytes total, std::size_t limit) {
+  Table table({{"bytes", Align::kRight}, {"share", Align::kRight}, {"count", Align::kRight}, {"line"}, {"code"}});
+  for (std::size_t i = 0; i < std::min(limit, live.size()); ++i) {
+    const LiveAllocations& entry = live[i];
+    table.add({format_bytes(entry.bytes), share(entry.bytes, total), std::to_string(entry.count), place(entry.where),
+               excerpt(entry.where.code)});
+  }
+  return table.render();
+}
+
+std::string largest(const RunReport& report, std::size_t limit) {
+  if (report.top.empty()) return "";
+  return "\nLargest live allocations at the peak, by line of code\n" + allocations(report.top, report.top_total, limit);
+}
+
+std::string memory_failure(const RunReport& report, const TextOptions& options) {
+  if (!report.oom) return "";
+  const OutOfMemory& oom = *report.oom;
+  std::string text =
+      report.out_of_memory() ? "\nWhere memory ran out\n" : "\nMemory ran out once, and the script went on\n";
+  text += "  " + format_bytes(oom.requested) + " asked for, " + (oom.step ? "in " : "") + moment(oom.step, oom.phase) +
+          ", at " + place(oom.where) + "\n";
+  if (!oom.where.code.empty()) text += "    " + oom.where.code + "\n";
+  text += "  " + format_bytes(oom.active) + " active, " + format_bytes(oom.reserved) + " reserved, " +
+          format_bytes(oom.device_free) + " free on the device\n";
+  if (!oom.alive.empty()) {
+    text += "  What was alive, by line of code\n" + allocations(oom.alive, oom.active, options.top);
+  }
+  return text;
+}
+
+std::string read_backs(const RunReport& report, const TextOptions& options) {
+  if (report.read_backs == 0) return "";
+  std::string text = "\n" + counted(report.read_backs, "value read-back") + " from the device gave zeros\n";
+  Table table({{"count", Align::kRight}, {"bytes", Align::kRight}, {"line"}, {"op"}, {"code"}});
+  std::vector<std::string> warnings;
+  for (const ReadBack& entry : report.read_back_lines) {
+    if (entry.decided_shape) {
+      warnings.push_back(place(entry.where) + (entry.op.empty() ? "" : " (" + entry.op + ")"));
+    }
+  }
+  for (std::size_t i = 0; i < std::min(options.top, report.read_back_lines.size()); ++i) {
+    const ReadBack& entry = report.read_back_lines[i];
+    table.add({std::to_string(entry.count), format_bytes(entry.bytes), place(entry.where), entry.op,
+               excerpt(entry.where.code)});
+  }
+  if (!table.empty()) text += table.render();
+  for (const std::string& warning : warnings) {
+    text += "  " + paint("warning:", Ink::kWarning, options.colour) + " a value read at " + warning +
+            " decided a shape; the memory after it may differ on a real GPU\n";
+  }
+  return text;
+}
+
+std::string notes(const RunReport& report, Colour colour) {
+  std::string text;
+  if (report.host_pinned > 0) text += "\nPinned host memory: " + format_bytes(report.host_pinned) + " at its peak\n";
+  if (report.ooms_handled > 0) {
+    text += "\n" + counted(report.ooms_handled, "out-of-memory error") + " caught by the script\n";
+  }
+  if (!report.unpretended.empty()) {
+    text += "\n" + paint("warning:", Ink::kWarning, colour) + " called, and not pretended yet:";
+    for (const std::string& name : report.unpretended) text += " " + name;
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<bool> RunReport::fits() const {
+  if (out_of_memory()) return false;
+  if (processes == 0 && exit_code != 0) return std::nullopt;
+  return true;
+}
+
+std::string to_text(const RunReport& report, const TextOptions& options) {
+  std::string text = verdict(report, options.colour);
+  if (report.processes == 0) return text;
+  text += subject(report) + "\n" + books(report) + step_table(report) + memory_failure(report, options);
+  if (!report.out_of_memory()) text += largest(report, options.top);
+  return text + read_backs(report, options) + notes(report, options.colour);
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,138 @@
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/report/run_report.h"
+
+namespace plimsoll::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+void put_line(Json& json, const CodeLine& where) {
+  json["file"] = text_or_null(where.file);
+  json["line"] = where.line > 0 ? Json(where.line) : Json(nullptr);
+  json["function"] = text_or_null(where.function);
+  json["code"] = text_or_null(where.code);
+}
+
+Json allocations(const std::vector<LiveAllocations>& live) {
+  Json list = Json::array();
+  for (const LiveAllocations& entry : live) {
+    Json json{{"bytes", entry.bytes}, {"count", entry.count}};
+    put_line(json, entry.where);
+    list.push_back(json);
+  }
+  return list;
+}
+
+Json step_json(const StepPeaks& step) {
+  Json json;
+  if (step.step) json["step"] = *step.step;
+  json["active_peak_bytes"] = step.active_peak;
+  json["allocated_peak_bytes"] = step.allocated_peak;
+  json["reserved_peak_bytes"] = step.reserved_peak;
+  json["phases"] = Json::object();
+  for (const auto& [phase, peaks] : step.phases) {
+    json["phases"][phase] = {{"active_peak_bytes", peaks.active_peak},
+                             {"allocated_peak_bytes", peaks.allocated_peak},
+                             {"reserved_peak_bytes", peaks.reserved_peak},
+                             {"active_end_bytes", peaks.active_end},
+                             {"reserved_end_bytes", peaks.reserved_end}};
+  }
+  return json;
+}
+
+Json gpu_json(const Gpu& gpu) {
+  return {{"name", gpu.name},
+          {"device_name", gpu.device_name},
+          {"memory_bytes", gpu.memory},
+          {"compute_capability", std::to_string(gpu.compute_major) + "." + std::to_string(gpu.compute_minor)},
+          {"multiprocessors", gpu.multiprocessors}};
+}
+
+Json peak_json(const Peak& peak) {
+  return {{"active_bytes", peak.active},
+          {"allocated_bytes", peak.allocated},
+          {"reserved_bytes", peak.reserved},
+          {"device_bytes", peak.device},
+          {"segments", peak.segments},
+          {"step", or_null(peak.step)},
+          {"phase", text_or_null(peak.phase)},
+          {"device_parts",
+           {{"segments", peak.device_parts.segments},
+            {"context", peak.device_parts.context},
+            {"nccl", peak.device_parts.nccl},
+            {"handles", peak.device_parts.handles}}}};
+}
+
+Json oom_json(const OutOfMemory& oom) {
+  Json json{{"requested_bytes", oom.requested},       {"device_free_bytes", oom.device_free},
+            {"device_total_bytes", oom.device_total}, {"active_bytes", oom.active},
+            {"reserved_bytes", oom.reserved},         {"step", or_null(oom.step)},
+            {"phase", text_or_null(oom.phase)}};
+  put_line(json, oom.where);
+  json["message"] = oom.message;
+  json["top"] = allocations(oom.alive);
+  return json;
+}
+
+Json read_back_json(const ReadBack& entry) {
+  Json json{{"count", entry.count},
+            {"bytes", entry.bytes},
+            {"op", text_or_null(entry.op)},
+            {"decided_shape", entry.decided_shape}};
+  put_line(json, entry.where);
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const RunReport& report) {
+  Json json;
+  json["version"] = 1;
+  json["fits"] = or_null(report.fits());
+  json["gpu"] = gpu_json(report.gpu);
+  json["gpus_per_node"] = report.gpus_per_node;
+  json["world_size"] = report.world_size;
+  json["rank"] = report.rank;
+  json["processes"] = report.processes;
+  json["device"] = report.device;
+  json["script"] = text_or_null(report.script);
+  json["torch"] = text_or_null(report.torch);
+  json["python"] = text_or_null(report.python);
+  json["complete"] = report.complete;
+  json["peak"] = peak_json(report.peak);
+  json["before_steps"] = report.before_steps ? step_json(*report.before_steps) : Json(nullptr);
+  json["steps"] = Json::array();
+  for (const StepPeaks& step : report.steps) json["steps"].push_back(step_json(step));
+  json["finished_steps"] = report.finished_steps;
+  json["after_steps"] = report.after_steps ? step_json(*report.after_steps) : Json(nullptr);
+  json["top"] = allocations(report.top);
+  json["top_total_bytes"] = report.top_total;
+  json["host_pinned_bytes"] = report.host_pinned;
+  json["read_backs"] = report.read_backs;
+  json["read_back_lines"] = Json::array();
+  for (const ReadBack& entry : report.read_back_lines) json["read_back_lines"].push_back(read_back_json(entry));
+  json["unpretended"] = report.unpretended;
+  json["ooms_handled"] = report.ooms_handled;
+  json["oom"] = report.oom ? oom_json(*report.oom) : Json(nullptr);
+  json["error"] = report.error ? Json{{"type", report.error->type}, {"message", report.error->message}} : Json(nullptr);
+  json["exit_code"] = report.exit_code;
+  json["signal"] = or_null(report.signal);
+  json["seconds"] = report.seconds;
+  json["stopped_after_steps"] = report.stopped_after_steps;
+  json["other_devices"] = Json::array();
+  for (const OtherDevice& other : report.other_devices) {
+    json["other_devices"].push_back({{"device", other.device}, {"reserved_peak_bytes", other.reserved_peak}});
+  }
+  // A line of source may hold bytes that are not UTF-8; they must not cost the whole document.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace plimsoll::report

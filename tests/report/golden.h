@@ -1,0 +1,25 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+/// Compares `text` with tests/report/golden/<name>. With PLIMSOLL_REGENERATE=1 in the environment the file is written
+/// instead; read the difference before you commit it.
+inline void check_golden(const std::string& name, const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(PLIMSOLL_SOURCE_DIR) / "tests/report/golden" / name;
+  const char* regenerate = std::getenv("PLIMSOLL_REGENERATE");
+  if (regenerate != nullptr && std::string(regenerate) == "1") {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return;
+  }
+  std::ostringstream expected;
+  expected << std::ifstream(file, std::ios::binary).rdbuf();
+  INFO("golden file ", file.string(), "; PLIMSOLL_REGENERATE=1 writes it anew");
+  CHECK(text == expected.str());
+}
