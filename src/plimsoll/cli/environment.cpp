@@ -1,0 +1,61 @@
+#include "plimsoll/cli/environment.h"
+
+#include <algorithm>
+
+namespace plimsoll::cli {
+
+Placement placement(const RunOptions& options) {
+  const std::int64_t per_node = card_count(options);
+  Placement place;
+  place.node = options.rank / per_node;
+  place.nodes = (options.world_size + per_node - 1) / per_node;
+  place.local_rank = options.rank % per_node;
+  place.local_world_size = std::min(per_node, options.world_size - place.node * per_node);
+  return place;
+}
+
+std::int64_t card_count(const RunOptions& options) { return std::min(options.gpus_per_node, options.world_size); }
+
+Environment child_environment(const RunOptions& options, const ChildFiles& files, Environment parent) {
+  Environment environment = std::move(parent);
+  const Placement place = placement(options);
+  environment["RANK"] = std::to_string(options.rank);
+  environment["WORLD_SIZE"] = std::to_string(options.world_size);
+  environment["LOCAL_RANK"] = std::to_string(place.local_rank);
+  environment["LOCAL_WORLD_SIZE"] = std::to_string(place.local_world_size);
+  environment["GROUP_RANK"] = std::to_string(place.node);
+  environment["GROUP_WORLD_SIZE"] = std::to_string(place.nodes);
+  environment["ROLE_RANK"] = std::to_string(options.rank);
+  environment["ROLE_WORLD_SIZE"] = std::to_string(options.world_size);
+  environment["ROLE_NAME"] = "default";
+  environment["MASTER_ADDR"] = "127.0.0.1";
+  environment["MASTER_PORT"] = "29500";
+  environment["TORCHELASTIC_RESTART_COUNT"] = "0";
+  environment["TORCHELASTIC_MAX_RESTARTS"] = "0";
+  environment["TORCHELASTIC_RUN_ID"] = "plimsoll";
+  // True would make every rank a client of a store that torchrun's agent keeps; there is no agent here.
+  environment["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  environment.try_emplace("OMP_NUM_THREADS", "1");
+
+  if (options.alloc_conf) {
+    // The name changed in torch 2.9; older ones know only the first.
+    environment["PYTORCH_CUDA_ALLOC_CONF"] = *options.alloc_conf;
+    environment["PYTORCH_ALLOC_CONF"] = *options.alloc_conf;
+  }
+
+  std::string preload;
+  for (const auto& library : files.libraries) preload += (preload.empty() ? "" : ":") + library.string();
+  const std::string own = environment["LD_PRELOAD"];
+  environment["LD_PRELOAD"] = own.empty() ? preload : preload.empty() ? own : preload + ":" + own;
+  environment["PLIMSOLL_PRETEND_DIR"] = files.library_folder.string();
+  environment["TRITON_LIBCUDA_PATH"] = files.library_folder.string();
+  environment["PLIMSOLL_GPU_PROFILE"] = files.profile.string();
+  environment["PLIMSOLL_GPUS"] = std::to_string(card_count(options));
+  environment["PLIMSOLL_EVENT_LAG"] = std::to_string(options.event_lag);
+  environment["PLIMSOLL_RUN"] = files.settings;
+  // It names real cards, of which there may be fewer than pretended ones.
+  environment.erase("CUDA_VISIBLE_DEVICES");
+  return environment;
+}
+
+}  // namespace plimsoll::cli

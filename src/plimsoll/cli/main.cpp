@@ -1,0 +1,25 @@
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "plimsoll/cli/commands.h"
+
+namespace {
+
+plimsoll::report::Colour colour_of(int descriptor) {
+  const char* refused = std::getenv("NO_COLOR");
+  const bool wanted = isatty(descriptor) == 1 && (refused == nullptr || *refused == '\0');
+  return wanted ? plimsoll::report::Colour::kAlways : plimsoll::report::Colour::kNever;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  const plimsoll::cli::Streams streams{.out = std::cout,
+                                       .err = std::cerr,
+                                       .out_colour = colour_of(STDOUT_FILENO),
+                                       .err_colour = colour_of(STDERR_FILENO),
+                                       .progress = isatty(STDERR_FILENO) == 1};
+  return plimsoll::cli::plimsoll_main({values + 1, values + count}, streams);
+}

@@ -1,0 +1,149 @@
+#include <doctest/doctest.h>
+
+#include "plimsoll/cli/options.h"
+
+using namespace plimsoll::cli;
+using Texts = std::vector<std::string>;
+
+namespace {
+
+RunOptions run(const Texts& arguments) {
+  const Command command = parse_command_line(arguments, "1.2.3");
+  const auto* answer = std::get_if<Answer>(&command);
+  const std::string said = answer == nullptr ? "" : answer->text;
+  CAPTURE(said);
+  REQUIRE(std::holds_alternative<RunOptions>(command));
+  return std::get<RunOptions>(command);
+}
+
+Answer answer(const Texts& arguments) {
+  const Command command = parse_command_line(arguments, "1.2.3");
+  REQUIRE(std::holds_alternative<Answer>(command));
+  return std::get<Answer>(command);
+}
+
+void check_refused(const Texts& arguments, const std::string& message) {
+  const Answer refused = answer(arguments);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.text.starts_with("plimsoll: " + message));
+  CHECK(refused.text.find("--help") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a run needs nothing but a script") {
+  const RunOptions options = run({"run", "train.py"});
+  CHECK(options.gpu == "H100-80GB");
+  CHECK_FALSE(options.gpu_memory.has_value());
+  CHECK(options.gpus_per_node == 8);
+  CHECK(options.world_size == 1);
+  CHECK(options.rank == 0);
+  CHECK_FALSE(options.python.has_value());
+  CHECK_FALSE(options.alloc_conf.has_value());
+  CHECK(options.event_lag == 0);
+  CHECK_FALSE(options.steps.has_value());
+  CHECK_FALSE(options.json.has_value());
+  CHECK_FALSE(options.snapshot.has_value());
+  CHECK(options.top == 10);
+  CHECK_FALSE(options.quiet);
+  CHECK_FALSE(options.is_module);
+  CHECK(options.script == "train.py");
+  CHECK(options.arguments.empty());
+}
+
+TEST_CASE("every option is read") {
+  const RunOptions options = run({"run",
+                                  "--gpu",
+                                  "A100-40GB",
+                                  "--gpu-memory",
+                                  "30GiB",
+                                  "--gpus-per-node",
+                                  "4",
+                                  "--world-size",
+                                  "64",
+                                  "--rank",
+                                  "63",
+                                  "--python",
+                                  "python3.12",
+                                  "--alloc-conf",
+                                  "expandable_segments:True",
+                                  "--event-lag",
+                                  "7",
+                                  "--steps",
+                                  "2",
+                                  "--json",
+                                  "-",
+                                  "--snapshot",
+                                  "s.pickle",
+                                  "--top=3",
+                                  "--quiet",
+                                  "t.py"});
+  CHECK(options.gpu == "A100-40GB");
+  CHECK(options.gpu_memory == 30ULL << 30);
+  CHECK(options.gpus_per_node == 4);
+  CHECK(options.world_size == 64);
+  CHECK(options.rank == 63);
+  CHECK(options.python == "python3.12");
+  CHECK(options.alloc_conf == "expandable_segments:True");
+  CHECK(options.event_lag == 7);
+  CHECK(options.steps == 2);
+  CHECK(options.json == "-");
+  CHECK(options.snapshot == "s.pickle");
+  CHECK(options.top == 3);
+  CHECK(options.quiet);
+}
+
+TEST_CASE("what stands after the script belongs to the script, untouched") {
+  const RunOptions options =
+      run({"run", "--rank", "0", "t.py", "--gpu", "X", "--help", "-m", "y", "--", "", "a b", "run"});
+  CHECK(options.gpu == "H100-80GB");
+  CHECK(options.script == "t.py");
+  CHECK(options.arguments == Texts{"--gpu", "X", "--help", "-m", "y", "--", "", "a b", "run"});
+  CHECK(run({"run", "gpus", "run"}).script == "gpus");
+  CHECK(run({"run", "--", "t.py", "--x"}).arguments == Texts{"--x"});
+}
+
+TEST_CASE("a module is named as Python's -m does it") {
+  for (const Texts& words : {Texts{"-m", "a.b"}, Texts{"-ma.b"}}) {
+    Texts arguments{"run", "--quiet"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    arguments.insert(arguments.end(), {"--gpu", "-m"});
+    const RunOptions options = run(arguments);
+    CHECK(options.is_module);
+    CHECK(options.script == "a.b");
+    CHECK(options.arguments == Texts{"--gpu", "-m"});
+  }
+}
+
+TEST_CASE("a negative number is a value, not an option") { CHECK(run({"run", "--rank", "-1", "t.py"}).rank == -1); }
+
+TEST_CASE("help and version are answers") {
+  CHECK(answer({"--version"}).text == "plimsoll 1.2.3\n");
+  for (const Texts& arguments : {Texts{"--help"}, Texts{"run", "--help"}, Texts{"gpus", "--help"}}) {
+    CHECK(answer(arguments).exit_code == 0);
+    CHECK(answer(arguments).text.find("Example") != std::string::npos);
+  }
+  const std::string help = answer({"run", "-h"}).text;
+  CHECK(help.find("Usage: plimsoll run [OPTIONS] (script.py | -m module) [arguments...]") != std::string::npos);
+  for (const char* option : {"--gpu ", "--gpu-memory", "--gpus-per-node", "--world-size", "--rank", "--python",
+                             "--alloc-conf", "--event-lag", "--steps", "--json", "--snapshot", "--top", "--quiet"}) {
+    CHECK(help.find(option) != std::string::npos);
+  }
+}
+
+TEST_CASE("the list of cards takes nothing") {
+  CHECK(std::holds_alternative<GpusOptions>(parse_command_line({"gpus"}, "")));
+  check_refused({"gpus", "x"}, "The following argument was not expected: x");
+}
+
+TEST_CASE("a command line that makes no sense is refused with one message") {
+  check_refused({}, "no command given");
+  check_refused({"rnu"}, "unknown command 'rnu': there are `plimsoll run` and `plimsoll gpus`");
+  check_refused({"--foo"}, "The following argument was not expected: --foo");
+  check_refused({"run"}, "no script given");
+  check_refused({"run", "-m"}, "-m needs the name of a module");
+  check_refused({"run", "--gpus", "H100", "t.py"}, "unknown option --gpus");
+  check_refused({"run", "--gpu"}, "--gpu: 1 required");
+  check_refused({"run", "--world-size", "many", "t.py"}, "Could not convert: --world-size = many");
+  check_refused({"run", "--gpu-memory", "much", "t.py"}, "'much' is not an amount of memory");
+}
