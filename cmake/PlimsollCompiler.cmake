@@ -1,0 +1,44 @@
+# How everything here is compiled and linked.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Invariants stay on in release builds, so NDEBUG is never defined.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+
+find_package(Threads REQUIRED)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+add_library(plimsoll_options INTERFACE)
+target_compile_options(plimsoll_options INTERFACE -Wall -Wextra -Wpedantic)
+target_include_directories(plimsoll_options INTERFACE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(plimsoll_options INTERFACE Threads::Threads)
+
+if(PLIMSOLL_SANITIZE)
+  set(sanitize -fsanitize=${PLIMSOLL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(plimsoll_options INTERFACE ${sanitize})
+  target_link_options(plimsoll_options INTERFACE ${sanitize})
+else()
+  # A symbol that nobody defines is found here, not when a program starts.
+  add_link_options(LINKER:-z,defs)
+endif()
+
+find_program(PLIMSOLL_CCACHE ccache)
+if(PLIMSOLL_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${PLIMSOLL_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${PLIMSOLL_CCACHE}")
+endif()
+find_program(PLIMSOLL_MOLD mold)
+if(PLIMSOLL_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+mark_as_advanced(PLIMSOLL_CCACHE PLIMSOLL_MOLD)

@@ -1,0 +1,85 @@
+"""The vendor libraries that the pretend GPU stands for: one entry for each folder below plimsoll/pretend."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, NamedTuple, Optional, Tuple
+
+
+class Face(NamedTuple):
+    name: str  # the folder's
+    library: str  # the SONAME without its number
+    numbers: Tuple[str, str]  # the SONAME's number with CUDA 12 and with CUDA 13, where torch does not ask for one
+    symbols: str  # what belongs to the library, as a regular expression
+    exports: Tuple[str, ...]  # the same for the linker: its globs know no classes
+    status: int  # what the library answers to a call that it does not support
+    version_node: Optional[str]  # "soname": the SONAME is also the symbols' version; None: they carry none
+    needs_cuda_headers: bool = False
+
+    def soname(self, cuda_major: int) -> str:
+        return f"{self.library}.{self.numbers[cuda_major - 12]}"
+
+    def default_node(self, soname: str) -> Optional[str]:
+        return soname if self.version_node == "soname" else self.version_node
+
+    def is_soname(self, soname: str) -> bool:
+        """True also where a wheel carries the library itself, under a name with a hash: libcusparseLt-294d6944.so.0."""
+        stem = self.library[: -len(".so")]
+        return re.fullmatch(re.escape(stem) + r"(-[0-9a-f]{8})?\.so(\.\d+)*", soname) is not None
+
+
+# In the order in which a symbol without a version is looked up: the longer prefixes first.
+# The status codes are "not supported" where the library has such a code (CUDA 801, cuBLAS 15, cuDNN 3000, cuSPARSE 10,
+# cuSOLVER 9, cuFFT 16, NVML 3, CUPTI 27, cuFile 5008, NVSHMEM 3), else the one nearest to it: cuRAND's architecture
+# mismatch, NCCL's invalid usage, NVRTC's and nvJitLink's internal error, NVTX's "not tracked".
+_FACES = (
+    Face("runtime", "libcudart.so", ("12", "13"), r"(__)?cuda[A-Z]\w*", ("cuda*", "__cuda*"), 801, "soname", True),
+    Face("cublaslt", "libcublasLt.so", ("12", "13"), r"cublasLt\w+", ("cublasLt*",), 15, "soname"),
+    Face("cublas", "libcublas.so", ("12", "13"), r"cublas\w+", ("cublas*",), 15, "soname"),
+    Face("cudnn", "libcudnn.so", ("9", "9"), r"cudnn\w+", ("cudnn*",), 3000, "soname"),
+    Face("cusparselt", "libcusparseLt.so", ("0", "0"), r"cusparseLt\w+", ("cusparseLt*",), 10, None),
+    Face("cusparse", "libcusparse.so", ("12", "12"), r"cusparse\w+", ("cusparse*",), 10, "soname"),
+    Face("cusolver", "libcusolver.so", ("11", "12"), r"cusolver\w+", ("cusolver*",), 9, "soname"),
+    Face("cufft", "libcufft.so", ("11", "12"), r"cufft\w+", ("cufft*",), 16, "soname"),
+    Face("curand", "libcurand.so", ("10", "10"), r"curand\w+", ("curand*",), 204, "soname"),
+    Face("cupti", "libcupti.so", ("12", "13"), r"cupti\w+", ("cupti*",), 27, "soname"),
+    Face("cufile", "libcufile.so", ("0", "0"), r"cuFile\w+", ("cuFile*",), 5008, None),
+    Face("nccl", "libnccl.so", ("2", "2"), r"p?nccl\w+", ("nccl*", "pnccl*"), 5, None),
+    Face("nvml", "libnvidia-ml.so", ("1", "1"), r"nvml\w+", ("nvml*",), 3, None),
+    Face("nvtx", "libnvToolsExt.so", ("1", "1"), r"nvtx\w+", ("nvtx*",), -2, None),
+    Face("nvrtc", "libnvrtc.so", ("12", "13"), r"nvrtc\w+", ("nvrtc*",), 11, "soname"),
+    Face("nvjitlink", "libnvJitLink.so", ("12", "13"), r"(__)?nvJitLink\w+", ("nvJitLink*", "__nvJitLink*"), 6, "soname"),
+    Face("nvshmem", "libnvshmem_host.so", ("3", "3"), r"nvshmem\w+", ("nvshmem*",), 3, "NVSHMEM"),
+    Face("driver", "libcuda.so", ("1", "1"), r"cu[A-Z]\w*", ("cu*",), 801, None, True),
+)
+
+FACES: Dict[str, Face] = {face.name: face for face in _FACES}
+
+
+def face_of_soname(soname: str) -> Optional[Face]:
+    return next((face for face in FACES.values() if face.is_soname(soname)), None)
+
+
+def face_of_symbol(name: str) -> Optional[Face]:
+    return next((face for face in FACES.values() if re.fullmatch(face.symbols, name)), None)
+
+
+# Calls that return text, or a pointer where null says "none", or a count where a negative number is the error.
+_TEXT = re.compile(
+    r"(cudaGetError|cublas(Lt)?GetStatus|cusparse(Lt)?GetError|cudnnGetError|ncclGetError|nvrtcGetError|nvmlError)"
+    r"(String|Name)|ncclGetLastError"
+)
+_POINTER = re.compile(r"nvshmemx?_(malloc|calloc|align|\w*ptr)")
+_COUNT = re.compile(r"cuFile(Read|Write)")
+
+
+def stub(name: str, face: Face) -> str:
+    """The C function that stands for a call that is not pretended."""
+    call = f'plimsoll_fail_by_name("{name}", {face.status})'
+    if _TEXT.fullmatch(name):
+        return f'const char* {name}(void) {{ {call}; return "{name} is not pretended"; }}'
+    if _POINTER.fullmatch(name):
+        return f"void* {name}(void) {{ {call}; return 0; }}"
+    if _COUNT.fullmatch(name):
+        return f"long long {name}(void) {{ return -(long long){call}; }}"
+    return f"long long {name}(void) {{ return {call}; }}"

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Makes the pretend libraries fit the installed torch.
+
+Three steps, each called by the build:
+  plan    reads the undefined symbols of torch's libraries, finds out which vendor library each belongs to, and writes
+          what CMake and the linker need to know: SONAMEs and symbol versions. A symbol that belongs to no library
+          known here ends the build with its name.
+  stubs   writes, for one library, a function that fails by name for every symbol that torch needs and that the
+          library's own objects do not define.
+  verify  looks into the finished libraries: every vendor symbol of torch must be there, in the right library and with
+          the right version; then loads torch's libraries onto them, which must work and print nothing.
+
+Without torch (no --torch-lib) the plan holds the default SONAMEs and no symbols.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from typing import Dict, List, Optional, Set
+
+from elf import Elf, ElfError
+from faces import FACES, Face, face_of_soname, face_of_symbol, stub
+
+SUPPORTED_CUDA = (12, 13)
+
+
+class GenerateError(Exception):
+    """The message is for the person who builds."""
+
+
+# --- plan ------------------------------------------------------------------------------------------------------------
+
+
+class Needs:
+    """What torch's libraries leave to the vendor's: SONAMEs by face, and symbols with their versions by face."""
+
+    def __init__(self, torch_lib: str) -> None:
+        paths = sorted(glob.glob(os.path.join(torch_lib, "*.so*")))
+        if not paths:
+            raise GenerateError(f"no shared library in {torch_lib}: is this the lib folder of an installed torch?")
+        # A vendor's library that the wheel brings along is stood for like any other.
+        self.libraries = [Elf(path) for path in paths if face_of_soname(os.path.basename(path)) is None]
+        self.sonames: Dict[str, str] = {}
+        self.symbols: Dict[str, Dict[str, Optional[str]]] = {name: {} for name in FACES}
+        self._find_sonames()
+        self._find_symbols()
+
+    def _find_sonames(self) -> None:
+        for library in self.libraries:
+            for soname in library.needed:
+                face = face_of_soname(soname)
+                if face is None:
+                    continue
+                if self.sonames.setdefault(face.name, soname) != soname:
+                    raise GenerateError(
+                        f"torch needs {face.library} as both {self.sonames[face.name]} and {soname}: "
+                        "one number is expected"
+                    )
+
+    def _find_symbols(self) -> None:
+        own_files = {os.path.basename(library.path) for library in self.libraries}
+        own_files |= {library.soname for library in self.libraries if library.soname}
+        elsewhere = self._defined_elsewhere(own_files)
+        strangers: List[str] = []
+        for library in self.libraries:
+            for symbol in library.undefined.values():
+                if symbol.file is not None and face_of_soname(symbol.file) is None:
+                    continue  # A version of glibc's, libstdc++'s, ...: its own file answers for it.
+                if symbol.file is None and (symbol.name in elsewhere or _is_python(symbol.name)):
+                    continue
+                face = face_of_soname(symbol.file) if symbol.file else face_of_symbol(symbol.name)
+                if face is None:
+                    if not symbol.weak:
+                        strangers.append(f"{symbol.name} (needed by {os.path.basename(library.path)})")
+                    continue
+                if symbol.type == "data":
+                    raise GenerateError(
+                        f"torch needs {symbol.name} of {face.soname(13)} as data, not as a function: "
+                        f"a stub cannot stand for it, plimsoll/pretend/{face.name} must define it"
+                    )
+                if symbol.version is not None or symbol.name not in self.symbols[face.name]:
+                    self.symbols[face.name][symbol.name] = symbol.version
+        if strangers:
+            raise GenerateError(
+                "these symbols of torch belong to no library known to plimsoll/pretend/stubs/faces.py:\n  "
+                + "\n  ".join(sorted(set(strangers)))
+            )
+
+    def _defined_elsewhere(self, own_files: Set[str]) -> Set[str]:
+        """What torch's libraries define for each other, and what the machine's libraries beside them define."""
+        names: Set[str] = set()
+        for library in self.libraries:
+            names.update(library.defined)
+        seen = set(own_files)
+        for library in self.libraries:
+            for soname in library.needed:
+                if soname in seen or face_of_soname(soname) is not None:
+                    continue
+                seen.add(soname)
+                path = _find_library(soname, library.search_path)
+                if path is not None:
+                    names.update(Elf(path).defined)
+        return names
+
+    def cuda_major(self) -> Optional[int]:
+        """None: not a CUDA build."""
+        soname = self.sonames.get("runtime")
+        if soname is None:
+            return None
+        major = int(soname.rsplit(".", 1)[1])
+        if major not in SUPPORTED_CUDA:
+            raise GenerateError(f"torch needs {soname}; CUDA {' and '.join(map(str, SUPPORTED_CUDA))} are supported")
+        return major
+
+
+def _is_python(name: str) -> bool:
+    return name.startswith(("Py", "_Py"))
+
+
+def _find_library(soname: str, search_path: List[str]) -> Optional[str]:
+    folders = search_path + ["/lib64", "/usr/lib64", "/lib", "/usr/lib"] + glob.glob("/usr/lib/*-linux-gnu")
+    return next((p for p in (os.path.join(folder, soname) for folder in folders) if os.path.exists(p)), None)
+
+
+def _node(face: Face, soname: str, symbols: Dict[str, Optional[str]]) -> Optional[str]:
+    """The version node that most of the face's symbols carry in torch."""
+    versions = Counter(version for version in symbols.values() if version is not None)
+    if versions:
+        return versions.most_common(1)[0][0]
+    return face.default_node(soname) if not symbols else None
+
+
+def _version_script(face: Face, node: Optional[str], symbols: Dict[str, Optional[str]]) -> str:
+    patterns = " ".join(f"{pattern};" for pattern in face.exports)
+    lines = [f"{node + ' ' if node else ''}{{ global: {patterns} local: *; }};"]
+    for other in sorted({version for version in symbols.values() if version and version != node}):
+        names = " ".join(f"{name};" for name in sorted(symbols) if symbols[name] == other)
+        lines.append(f"{other} {{ global: {names} }};")
+    return "\n".join(lines) + "\n"
+
+
+def _cuda_version(torch_lib: str) -> str:
+    """As CUDA writes it: 12040 for 12.4. Empty where torch does not say it."""
+    try:
+        with open(os.path.join(torch_lib, os.pardir, "version.py"), encoding="utf-8") as file:
+            found = re.search(r"^cuda\b[^=\n]*=\s*'(\d+)\.(\d+)", file.read(), re.MULTILINE)
+    except OSError:
+        return ""
+    return str(int(found[1]) * 1000 + int(found[2]) * 10) if found else ""
+
+
+def plan(arguments: argparse.Namespace) -> None:
+    major = arguments.cuda_major
+    needs: Optional[Needs] = None
+    if arguments.torch_lib:
+        needs = Needs(arguments.torch_lib)
+        found = needs.cuda_major()
+        if found is None:
+            needs = None
+            print(f"{arguments.torch_lib} is not a CUDA build of torch: planning without it", file=sys.stderr)
+        elif major and major != found:
+            raise GenerateError(f"torch in {arguments.torch_lib} is for CUDA {found}, not CUDA {major}")
+        else:
+            major = found
+    major = major or SUPPORTED_CUDA[-1]
+
+    entries = {}
+    cmake = [f"set(plimsoll_cuda_major {major})", f"set(plimsoll_faces {' '.join(FACES)})"]
+    cmake.append(f"set(plimsoll_has_torch {'ON' if needs else 'OFF'})")
+    cmake.append(f"set(plimsoll_cuda_version {_cuda_version(arguments.torch_lib) if needs else ''})")
+    for face in FACES.values():
+        soname = (needs.sonames.get(face.name) if needs else None) or face.soname(major)
+        symbols = needs.symbols[face.name] if needs else {}
+        node = _node(face, soname, symbols)
+        entries[face.name] = {"soname": soname, "node": node, "symbols": symbols}
+        _write(os.path.join(arguments.out, f"{face.name}.map"), _version_script(face, node, symbols))
+        cmake.append(f"set(plimsoll_{face.name}_soname {soname})")
+        cmake.append(f"set(plimsoll_{face.name}_needs_cuda_headers {'ON' if face.needs_cuda_headers else 'OFF'})")
+    torch_lib = os.path.abspath(arguments.torch_lib) if needs else None
+    document = {"torch_lib": torch_lib, "cuda_major": major, "faces": entries}
+    _write(os.path.join(arguments.out, "plan.json"), json.dumps(document, indent=1, sort_keys=True) + "\n")
+    _write(os.path.join(arguments.out, "libraries.cmake"), "\n".join(cmake) + "\n")
+    count = sum(len(entry["symbols"]) for entry in entries.values())
+    print(f"CUDA {major}: {count} vendor symbols" if needs else f"CUDA {major}: no torch, no generated stubs")
+
+
+# --- stubs -----------------------------------------------------------------------------------------------------------
+
+
+def stubs(arguments: argparse.Namespace) -> None:
+    face = FACES[arguments.face]
+    needed = _load(arguments.plan)["faces"][face.name]["symbols"]
+    by_hand: Set[str] = set()
+    for path in arguments.objects:
+        by_hand.update(Elf(path).defined)
+    missing = sorted(set(needed) - by_hand)
+    lines = [
+        f"/* Generated: what torch needs of {face.library} and plimsoll/pretend/{face.name} does not pretend. */",
+        "int plimsoll_fail_by_name(const char* function, int status);",
+        *(stub(name, face) for name in missing),
+    ]
+    _write(arguments.out, "\n".join(lines) + "\n")
+
+
+# --- verify ----------------------------------------------------------------------------------------------------------
+
+
+def verify(arguments: argparse.Namespace) -> None:
+    document = _load(arguments.plan)
+    defects: List[str] = []
+    paths = []
+    by_hand = generated = 0
+    for name, entry in document["faces"].items():
+        path = os.path.join(arguments.libraries, entry["soname"])
+        library = Elf(path)
+        paths.append(path)
+        if library.soname != entry["soname"]:
+            defects.append(f"{path} calls itself {library.soname}, not {entry['soname']}")
+        for symbol, version in entry["symbols"].items():
+            found = library.defined.get(symbol)
+            if found is None:
+                defects.append(f"{entry['soname']} lacks {symbol}")
+            elif version is not None and found.version != version:  # No version asked for: any will do.
+                defects.append(f"{entry['soname']} has {symbol} as {found.version or 'unversioned'}, not as {version}")
+        stub_names = _stub_names(os.path.join(arguments.stubs, f"stubs_{name}.c")) if arguments.stubs else set()
+        generated += len(stub_names)
+        by_hand += len(set(entry["symbols"]) - stub_names)
+    if defects:
+        raise GenerateError("the pretend libraries do not fit torch:\n  " + "\n  ".join(sorted(defects)))
+    if document["torch_lib"]:
+        _load_torch(document["torch_lib"], paths)
+    print(f"{by_hand} vendor symbols pretended, {generated} fail by name, none is missing")
+    if arguments.stamp:
+        with open(arguments.stamp, "w", encoding="utf-8") as file:
+            file.write("fits\n")
+
+
+def _stub_names(path: str) -> Set[str]:
+    with open(path, encoding="utf-8") as file:
+        functions = [line.split("(void)")[0] for line in file if "(void)" in line]
+    return {function.split()[-1] for function in functions}
+
+
+def _load_torch(torch_lib: str, pretend: List[str]) -> None:
+    """Loads torch's CUDA libraries, every symbol bound at once, in a process with ours preloaded."""
+    order = ("libc10_cuda.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so", "libcaffe2_nvrtc.so")
+    torch = [path for path in (os.path.join(torch_lib, name) for name in order) if os.path.exists(path)]
+    program = "import ctypes, os, sys\nfor p in sys.argv[1:]: ctypes.CDLL(p, mode=os.RTLD_NOW | os.RTLD_GLOBAL)\nos._exit(0)"
+    environment = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_DEBUG")}
+    environment.update(LD_PRELOAD=":".join(pretend), LD_BIND_NOW="1")
+    done = subprocess.run(
+        [sys.executable, "-c", program, *torch], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0 or done.stdout:
+        raise GenerateError(f"loading torch onto the pretend libraries (exit code {done.returncode}) said:\n{done.stdout}")
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def _load(path: str) -> dict:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _write(path: str, text: str) -> None:
+    """Leaves a file that would not change alone, so that nothing is built again for it."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    except OSError:
+        pass
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    planning = commands.add_parser("plan")
+    planning.add_argument("--torch-lib", default="", help="the lib folder of an installed torch")
+    planning.add_argument("--cuda-major", type=int, choices=SUPPORTED_CUDA, help="without torch; default: the newest")
+    planning.add_argument("--out", required=True, help="folder for plan.json, libraries.cmake and the version scripts")
+    planning.set_defaults(run=plan)
+    stubbing = commands.add_parser("stubs")
+    stubbing.add_argument("--plan", required=True)
+    stubbing.add_argument("--face", required=True, choices=sorted(FACES))
+    stubbing.add_argument("--out", required=True)
+    stubbing.add_argument("objects", nargs="*", help="the face's compiled objects")
+    stubbing.set_defaults(run=stubs)
+    verifying = commands.add_parser("verify")
+    verifying.add_argument("--plan", required=True)
+    verifying.add_argument("--libraries", required=True, help="folder of the finished libraries")
+    verifying.add_argument("--stubs", help="folder of the generated sources, to count them")
+    verifying.add_argument("--stamp", help="file to write when all is well")
+    verifying.set_defaults(run=verify)
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except (GenerateError, ElfError, OSError) as error:
+        print(f"plimsoll: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

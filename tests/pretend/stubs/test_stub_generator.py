@@ -1,0 +1,183 @@
+"""The stub generator on a torch of a few lines, made with the machine's compiler."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(HOME, "src", "plimsoll", "pretend", "stubs"))
+
+import generate  # noqa: E402
+from elf import Elf, ElfError  # noqa: E402
+from faces import FACES, face_of_soname, face_of_symbol, stub  # noqa: E402
+
+RUNTIME = "libcudart.so.13 { global: cuda*; local: *; };"
+
+
+class SmallTorch(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.vendor = os.path.join(self.folder, "vendor")
+        self.torch_lib = os.path.join(self.folder, "torch", "lib")
+        self.plan_folder = os.path.join(self.folder, "plan")
+        for folder in (self.vendor, self.torch_lib, self.plan_folder):
+            os.makedirs(folder)
+
+    def library(self, folder, soname, source, needs=(), version_script=""):
+        """Compiles a shared library, linked to those in `needs`, and returns its path."""
+        path = os.path.join(folder, soname)
+        command = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path, f"-Wl,-soname,{soname}"]
+        if version_script:
+            script = os.path.join(self.folder, soname + ".map")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(version_script)
+            command.append(f"-Wl,--version-script={script}")
+        command += ["-x", "none", "-Wl,--no-as-needed", *needs, "-Wl,--allow-shlib-undefined"]
+        subprocess.run(command, input=source, text=True, check=True)
+        return path
+
+    def runtime(self):
+        source = "int cudaMalloc(void) { return 0; } int cudaFree(void) { return 0; } int cudaTable[4];"
+        return self.library(self.vendor, "libcudart.so.13", source, version_script=RUNTIME)
+
+    def torch(self, source, needs=None):
+        needs = [self.runtime()] if needs is None else needs
+        return self.library(self.torch_lib, "libtorch_cuda.so", source, needs)
+
+    def generate(self, *arguments):
+        """The exit code and what was said."""
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = generate.main(list(arguments))
+        return code, output.getvalue()
+
+    def plan(self, *arguments):
+        return self.generate("plan", "--torch-lib", self.torch_lib, "--out", self.plan_folder, *arguments)
+
+    def planned(self):
+        with open(os.path.join(self.plan_folder, "plan.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def text(self, name):
+        with open(os.path.join(self.plan_folder, name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_a_symbol_is_planned_with_its_library_and_version(self):
+        self.torch("int cudaMalloc(void); int use(void) { return cudaMalloc(); }")
+        self.assertEqual(self.plan(), (0, "CUDA 13: 1 vendor symbols\n"))
+        self.assertEqual(
+            self.planned()["faces"]["runtime"],
+            {"soname": "libcudart.so.13", "node": "libcudart.so.13", "symbols": {"cudaMalloc": "libcudart.so.13"}},
+        )
+        self.assertEqual(self.text("runtime.map"), "libcudart.so.13 { global: cuda*; __cuda*; local: *; };\n")
+
+    def test_what_the_objects_define_needs_no_stub(self):
+        self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
+        self.plan()
+        by_hand = os.path.join(self.folder, "by_hand.o")
+        source = 'int cudaMalloc(void) { return 0; } __attribute__((visibility("hidden"))) int cudaFree(void) { return 0; }'
+        subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", by_hand], input=source, text=True, check=True)
+        out = os.path.join(self.folder, "stubs_runtime.c")
+        plan = os.path.join(self.plan_folder, "plan.json")
+        self.assertEqual(self.generate("stubs", "--plan", plan, "--face", "runtime", "--out", out, by_hand)[0], 0)
+        with open(out, encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotIn("cudaMalloc", text)
+        self.assertIn('long long cudaFree(void) { return plimsoll_fail_by_name("cudaFree", 801); }', text)
+
+    def test_a_symbol_of_no_known_library_is_named(self):
+        self.torch("int nvdreamStart(void); int use(void) { return nvdreamStart(); }")
+        code, said = self.plan()
+        self.assertEqual(code, 1)
+        self.assertIn("nvdreamStart (needed by libtorch_cuda.so)", said)
+
+    def test_what_torch_defines_itself_is_not_the_vendors(self):
+        own = self.library(self.torch_lib, "libc10.so", "int cudnnLookalike(void) { return 0; }")
+        self.torch("int cudnnLookalike(void); int use(void) { return cudnnLookalike(); }", [own, self.runtime()])
+        self.assertEqual(self.plan()[0], 0)
+        self.assertEqual(self.planned()["faces"]["cudnn"]["symbols"], {})
+
+    def test_data_is_refused(self):
+        self.torch("extern int cudaTable[4]; int* use(void) { return cudaTable; }")
+        code, said = self.plan()
+        self.assertEqual(code, 1)
+        self.assertIn("cudaTable", said)
+        self.assertIn("as data", said)
+
+    def test_a_cpu_build_is_planned_without_torch(self):
+        self.torch("int use(void) { return 0; }", [])
+        code, said = self.plan()
+        self.assertEqual(code, 0)
+        self.assertIn("not a CUDA build", said)
+        self.assertIn("set(plimsoll_has_torch OFF)", self.text("libraries.cmake"))
+
+    def test_another_major_version_of_cuda_is_refused(self):
+        old = self.library(self.vendor, "libcudart.so.11", "int cudaFree(void) { return 0; }")
+        self.torch("int cudaFree(void); int use(void) { return cudaFree(); }", [old])
+        code, said = self.plan()
+        self.assertEqual(code, 1)
+        self.assertIn("torch needs libcudart.so.11; CUDA 12 and 13 are supported", said)
+
+    def test_a_library_that_the_wheel_brings_along_is_stood_for(self):
+        brought = self.library(self.torch_lib, "libcusparseLt-294d6944.so.0", "int cusparseLtInit(void) { return 0; }")
+        self.torch("int cusparseLtInit(void); int use(void) { return cusparseLtInit(); }", [brought, self.runtime()])
+        self.assertEqual(self.plan()[0], 0)
+        entry = self.planned()["faces"]["cusparselt"]
+        self.assertEqual(entry, {"soname": "libcusparseLt-294d6944.so.0", "node": None, "symbols": {"cusparseLtInit": None}})
+
+    def test_verify_finds_a_missing_symbol_and_a_wrong_version(self):
+        self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
+        self.plan()
+        ours = os.path.join(self.folder, "ours")
+        os.makedirs(ours)
+        for face in FACES.values():
+            source = "int cudaFree(void) { return 0; }" if face.name == "runtime" else "int none;"
+            self.library(ours, face.soname(13), source)
+        code, said = self.generate("verify", "--plan", os.path.join(self.plan_folder, "plan.json"), "--libraries", ours)
+        self.assertEqual(code, 1)
+        self.assertIn("libcudart.so.13 lacks cudaMalloc", said)
+        self.assertIn("libcudart.so.13 has cudaFree as unversioned, not as libcudart.so.13", said)
+
+    def test_a_folder_without_libraries_is_said(self):
+        code, said = self.plan()
+        self.assertEqual(code, 1)
+        self.assertIn("is this the lib folder of an installed torch?", said)
+
+    def test_a_file_that_is_no_elf_file_is_said(self):
+        path = os.path.join(self.folder, "text.o")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("not machine code " * 8)
+        with self.assertRaisesRegex(ElfError, "not a 64-bit little-endian ELF file"):
+            Elf(path)
+
+
+class Faces(unittest.TestCase):
+    def test_the_longer_prefix_wins(self):
+        self.assertEqual(face_of_symbol("cublasLtMatmul").name, "cublaslt")
+        self.assertEqual(face_of_symbol("cusparseLtInit").name, "cusparselt")
+        self.assertEqual(face_of_symbol("cuFileRead").name, "cufile")
+        self.assertEqual(face_of_symbol("cuMemCreate").name, "driver")
+        self.assertEqual(face_of_symbol("__cudaRegisterFunction").name, "runtime")
+        self.assertIsNone(face_of_symbol("custard"))
+
+    def test_a_soname_belongs_to_one_face(self):
+        self.assertEqual(face_of_soname("libcuda.so.1").name, "driver")
+        self.assertEqual(face_of_soname("libcudart.so.12").name, "runtime")
+        self.assertIsNone(face_of_soname("libcudadevrt.so.1"))
+
+    def test_a_stub_returns_what_its_kind_of_call_returns(self):
+        self.assertIn("const char* ncclGetErrorString(void)", stub("ncclGetErrorString", FACES["nccl"]))
+        self.assertIn("void* nvshmem_malloc(void)", stub("nvshmem_malloc", FACES["nvshmem"]))
+        self.assertIn("return -(long long)plimsoll_fail_by_name", stub("cuFileRead", FACES["cufile"]))
+        self.assertIn("return plimsoll_fail_by_name", stub("cuGetErrorString", FACES["driver"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
