@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "plimsoll/base/bytes.h"
+
+/// The part of cuDNN 9's binary interface that this face needs: status codes, data types and the few structs that the
+/// caller owns. Enumerations are passed as int, handles and descriptors as pointers to our own objects.
+namespace plimsoll::pretend::cudnn {
+
+/// The versions reported by cudnnGetVersion. torch refuses a run-time cuDNN older than the one it was compiled for, and
+/// asks for the same major version. CUDA 13 builds of torch were made for 9.20.0. CUDA 12 builds were made for 9.1
+/// (torch 2.5) up to 9.10 and later; 9.19.0 is new enough for each. A build for one torch may say its very version.
+#ifdef PLIMSOLL_CUDNN_VERSION
+inline constexpr int kVersion = PLIMSOLL_CUDNN_VERSION;
+#elif defined(PLIMSOLL_CUDA_MAJOR) && PLIMSOLL_CUDA_MAJOR < 13
+inline constexpr int kVersion = 91900;
+#else
+inline constexpr int kVersion = 92000;
+#endif
+
+enum Status : int {
+  kSuccess = 0,
+  kNotInitialized = 1001,
+  kBadParam = 2000,
+  kNullPointer = 2002,
+  kNotFinalized = 2004,
+  kOutOfBound = 2005,
+  kAttributeType = 2010,
+  kDescriptorType = 2012,
+  kNotSupported = 3000,
+  kInternalError = 4000,
+  kHostAllocationFailed = 4003,
+  kDeviceAllocationFailed = 4004,
+  kExecutionFailed = 5000,
+};
+
+enum DataType : int {
+  kFloat = 0,
+  kDouble = 1,
+  kHalf = 2,
+  kInt8 = 3,
+  kInt32 = 4,
+  kInt8x4 = 5,
+  kUint8 = 6,
+  kUint8x4 = 7,
+  kInt8x32 = 8,
+  kBfloat16 = 9,
+  kInt64 = 10,
+  kBoolean = 11,
+  kFp8E4m3 = 12,
+  kFp8E5m2 = 13,
+};
+
+/// Bytes of one element; 0 for a type that is not known.
+constexpr Bytes bytes_of(int data_type) {
+  switch (data_type) {
+    case kDouble:
+    case kInt64:
+      return 8;
+    case kFloat:
+    case kInt32:
+    case kInt8x4:
+    case kUint8x4:
+      return 4;
+    case kHalf:
+    case kBfloat16:
+      return 2;
+    case kInt8:
+    case kUint8:
+    case kBoolean:
+    case kFp8E4m3:
+    case kFp8E5m2:
+      return 1;
+    case kInt8x32:
+      return 32;
+    default:
+      return 0;
+  }
+}
+
+/// What an algorithm query tells of one convolution algorithm: the same layout for forward, data and filter.
+struct AlgorithmPerformance {
+  int algorithm;
+  int status;
+  float milliseconds;
+  std::size_t workspace;
+  int determinism;  ///< 1: deterministic
+  int math_type;
+  int reserved[3];
+};
+static_assert(sizeof(AlgorithmPerformance) == 48);
+static_assert(offsetof(AlgorithmPerformance, workspace) == 16);
+
+}  // namespace plimsoll::pretend::cudnn

@@ -1,0 +1,56 @@
+#include "plimsoll/pretend/cudnn/activation.h"
+#include "plimsoll/pretend/cudnn/handle.h"
+#include "plimsoll/pretend/cudnn/tensor_descriptor.h"
+
+/// Batch normalization. torch runs it without a fused activation. Its kernels keep the mean and the inverse deviation
+/// in tensors of the caller's; what they want besides is not documented, and 0 is said. With a fused ReLU the forward
+/// pass leaves one bit an element in the reserve space, for the backward pass.
+namespace plimsoll::pretend::cudnn {
+namespace {
+
+constexpr int kBatchNormOnly = 0;
+constexpr int kOperations = 3;
+constexpr int kModes = 3;
+
+bool valid(const Handle* handle, int mode, int operations) {
+  return live(handle) != nullptr && mode >= 0 && mode < kModes && operations >= 0 && operations < kOperations;
+}
+
+int no_workspace(const Handle* handle, int mode, int operations, std::size_t* bytes) {
+  if (!valid(handle, mode, operations) || bytes == nullptr) return kBadParam;
+  *bytes = 0;
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace plimsoll::pretend::cudnn
+
+using namespace plimsoll::pretend::cudnn;
+using Tensor = const TensorDescriptor*;
+
+PLIMSOLL_API int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(const Handle* handle, int mode,
+                                                                          int operations, Tensor, Tensor, Tensor,
+                                                                          Tensor, const ActivationDescriptor*,
+                                                                          std::size_t* bytes) {
+  return no_workspace(handle, mode, operations, bytes);
+}
+
+PLIMSOLL_API int cudnnGetBatchNormalizationBackwardExWorkspaceSize(const Handle* handle, int mode, int operations,
+                                                                   Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
+                                                                   const ActivationDescriptor*, std::size_t* bytes) {
+  return no_workspace(handle, mode, operations, bytes);
+}
+
+PLIMSOLL_API int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(const Handle* handle, int mode, int operations,
+                                                                      const ActivationDescriptor*, Tensor x,
+                                                                      std::size_t* bytes) {
+  if (!valid(handle, mode, operations) || live(x) == nullptr || bytes == nullptr) return kBadParam;
+  *bytes = operations == kBatchNormOnly ? 0 : (static_cast<std::size_t>(x->elements()) + 7) / 8;
+  return kSuccess;
+}
+
+PLIMSOLL_CUDNN_WORK(cudnnBatchNormalizationForwardInference)
+PLIMSOLL_CUDNN_WORK(cudnnBatchNormalizationForwardTraining)
+PLIMSOLL_CUDNN_WORK(cudnnBatchNormalizationForwardTrainingEx)
+PLIMSOLL_CUDNN_WORK(cudnnBatchNormalizationBackward)
+PLIMSOLL_CUDNN_WORK(cudnnBatchNormalizationBackwardEx)

@@ -1,0 +1,74 @@
+#include "plimsoll/pretend/cudnn/dropout.h"
+
+#include "plimsoll/pretend/cudnn/handle.h"
+#include "plimsoll/pretend/cudnn/tensor_descriptor.h"
+#include "plimsoll/pretend/model/machine.h"
+
+namespace plimsoll::pretend::cudnn {
+
+Bytes dropout_states_bytes() {
+  constexpr Bytes kStateBytes = 48;
+  const Profile& profile = machine().profile();
+  return static_cast<Bytes>(profile.multiprocessors) * static_cast<Bytes>(profile.threads_per_multiprocessor) *
+         kStateBytes;
+}
+
+namespace {
+
+/// Null states are allowed: they stand for a descriptor of which only the probability counts.
+int set(DropoutDescriptor* dropout, const Handle* handle, float probability, void* states, std::size_t states_bytes,
+        unsigned long long seed) {
+  if (live(dropout) == nullptr || live(handle) == nullptr) return kBadParam;
+  if (!(probability >= 0.0F && probability <= 1.0F)) return kBadParam;
+  if (states != nullptr && states_bytes < dropout_states_bytes()) return kBadParam;
+  dropout->probability = probability;
+  dropout->states = states;
+  dropout->states_bytes = states_bytes;
+  dropout->seed = seed;
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace plimsoll::pretend::cudnn
+
+using namespace plimsoll::pretend::cudnn;
+
+PLIMSOLL_API int cudnnCreateDropoutDescriptor(DropoutDescriptor** out) { return create(out); }
+PLIMSOLL_API int cudnnDestroyDropoutDescriptor(DropoutDescriptor* dropout) { return destroy(dropout); }
+
+PLIMSOLL_API int cudnnDropoutGetStatesSize(const Handle* handle, std::size_t* bytes) {
+  if (live(handle) == nullptr || bytes == nullptr) return kBadParam;
+  *bytes = dropout_states_bytes();
+  return kSuccess;
+}
+
+/// One bit an element: kept, or dropped.
+PLIMSOLL_API int cudnnDropoutGetReserveSpaceSize(const TensorDescriptor* x, std::size_t* bytes) {
+  if (live(x) == nullptr || bytes == nullptr) return kBadParam;
+  *bytes = (static_cast<std::size_t>(x->elements()) + 7) / 8;
+  return kSuccess;
+}
+
+PLIMSOLL_API int cudnnSetDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float probability,
+                                           void* states, std::size_t states_bytes, unsigned long long seed) {
+  if (const int status = set(dropout, handle, probability, states, states_bytes, seed)) return status;
+  // The real call fills the states on the device.
+  return states == nullptr ? static_cast<int>(kSuccess) : enqueue(handle, "cudnnSetDropoutDescriptor");
+}
+
+PLIMSOLL_API int cudnnRestoreDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float probability,
+                                               void* states, std::size_t states_bytes, unsigned long long seed) {
+  return set(dropout, handle, probability, states, states_bytes, seed);
+}
+
+PLIMSOLL_API int cudnnGetDropoutDescriptor(const DropoutDescriptor* dropout, const Handle* handle, float* probability,
+                                           void** states, unsigned long long* seed) {
+  if (live(dropout) == nullptr || live(handle) == nullptr) return kBadParam;
+  give(probability, dropout->probability);
+  if (states != nullptr) *states = dropout->states;
+  give(seed, dropout->seed);
+  return kSuccess;
+}
+
+PLIMSOLL_CUDNN_WORK(cudnnDropoutForward)
+PLIMSOLL_CUDNN_WORK(cudnnDropoutBackward)

@@ -1,0 +1,171 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/machine.h"
+#include "plimsoll/pretend/nccl/communicator.h"
+#include "plimsoll/pretend/nccl/split_color.h"
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::nccl;
+
+namespace {
+
+int release(Communicator* communicator) {
+  if (communicator == nullptr) return kSuccess;
+  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  communicator->give_back();
+  communicator->magic = 0;
+  delete communicator;
+  return kSuccess;
+}
+
+}  // namespace
+
+PLIMSOLL_API int ncclGetVersion(int* version) {
+  if (version == nullptr) return fail(kInvalidArgument, "the place for the version is null");
+  *version = kVersion;
+  return kSuccess;
+}
+
+PLIMSOLL_API const char* ncclGetErrorString(int result) {
+  static constexpr const char* kTexts[] = {"no error",       "unhandled cuda error", "unhandled system error",
+                                           "internal error", "invalid argument",     "invalid usage",
+                                           "remote error",   "in progress"};
+  return result >= 0 && result < 8 ? kTexts[result] : "unknown result code";
+}
+
+PLIMSOLL_API const char* ncclGetLastError(Communicator*) { return last_failure(); }
+
+/// Ids only have to differ: nobody is met through them.
+PLIMSOLL_API int ncclGetUniqueId(UniqueId* id) {
+  static std::atomic<std::uint64_t> next{1};
+  if (id == nullptr) return fail(kInvalidArgument, "the place for the id is null");
+  std::memset(id, 0, sizeof(*id));
+  const std::uint64_t number[] = {next.fetch_add(1, std::memory_order_relaxed), static_cast<std::uint64_t>(getpid())};
+  std::memcpy(id->internal, number, sizeof(number));
+  return kSuccess;
+}
+
+PLIMSOLL_API int ncclCommInitRank(Communicator** out, int ranks, UniqueId, int rank) {
+  return create(out, rank, ranks, current_device());
+}
+
+PLIMSOLL_API int ncclCommInitRankConfig(Communicator** out, int ranks, UniqueId, int rank, const ConfigHead*) {
+  return create(out, rank, ranks, current_device());
+}
+
+PLIMSOLL_API int ncclCommInitRankScalable(Communicator** out, int ranks, int rank, int ids, const UniqueId* id,
+                                          const ConfigHead*) {
+  if (ids < 1 || id == nullptr) return fail(kInvalidArgument, "%d unique ids", ids);
+  return create(out, rank, ranks, current_device());
+}
+
+PLIMSOLL_API int ncclCommInitAll(Communicator** out, int count, const int* devices) {
+  if (out == nullptr || count < 1) return fail(kInvalidArgument, "%d communicators", count);
+  for (int i = 0; i < count; ++i) {
+    const int result = create(&out[i], i, count, devices == nullptr ? i : devices[i]);
+    if (result == kSuccess) continue;
+    while (i-- > 0) release(out[i]);
+    return result;
+  }
+  return kSuccess;
+}
+
+/// The child's rank is the key: torch passes each member's place in the new group. See ranks_of_color for its size.
+PLIMSOLL_API int ncclCommSplit(Communicator* parent, int color, int key, Communicator** out, const ConfigHead*) {
+  if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *out = nullptr;
+  if (color == kNoColor) return kSuccess;
+  if (color < 0) return fail(kInvalidArgument, "colour %d", color);
+  // A key that is no place in a group still orders the members; alone, this one comes first.
+  const int rank = key >= 0 && key <= parent->rank ? key : 0;
+  return create(out, rank, ranks_of_color(color, rank, parent->rank, parent->ranks), parent->device);
+}
+
+PLIMSOLL_API int ncclCommShrink(Communicator* parent, const int* excluded, int count, Communicator** out,
+                                const ConfigHead*, int /*flags*/) {
+  if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *out = nullptr;
+  if (count < 1 || count >= parent->ranks || excluded == nullptr) {
+    return fail(kInvalidArgument, "%d of %d ranks to be left out", count, parent->ranks);
+  }
+  int before = 0;
+  for (int i = 0; i < count; ++i) {
+    if (excluded[i] < 0 || excluded[i] >= parent->ranks) return fail(kInvalidArgument, "rank %d", excluded[i]);
+    if (excluded[i] == parent->rank) return fail(kInvalidArgument, "rank %d is left out and calls", parent->rank);
+    if (excluded[i] < parent->rank) ++before;
+  }
+  return create(out, parent->rank - before, parent->ranks - count, parent->device);
+}
+
+PLIMSOLL_API int ncclCommFinalize(Communicator* communicator) {
+  return live(communicator) == nullptr ? fail(kInvalidArgument, "not a communicator") : kSuccess;
+}
+
+PLIMSOLL_API int ncclCommDestroy(Communicator* communicator) { return release(communicator); }
+PLIMSOLL_API int ncclCommAbort(Communicator* communicator) { return release(communicator); }
+
+PLIMSOLL_API int ncclCommGetAsyncError(Communicator* communicator, int* error) {
+  if (live(communicator) == nullptr || error == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *error = kSuccess;
+  return kSuccess;
+}
+
+PLIMSOLL_API int ncclCommCount(Communicator* communicator, int* count) {
+  if (live(communicator) == nullptr || count == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *count = communicator->ranks;
+  return kSuccess;
+}
+
+PLIMSOLL_API int ncclCommUserRank(Communicator* communicator, int* rank) {
+  if (live(communicator) == nullptr || rank == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *rank = communicator->rank;
+  return kSuccess;
+}
+
+PLIMSOLL_API int ncclCommCuDevice(Communicator* communicator, int* device) {
+  if (live(communicator) == nullptr || device == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *device = communicator->device;
+  return kSuccess;
+}
+
+PLIMSOLL_API int ncclCommSuspend(Communicator* communicator, int flags) {
+  constexpr int kMemory = 1;
+  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (flags != kMemory) return fail(kInvalidArgument, "suspend flags %d", flags);
+  return communicator->suspend() ? static_cast<int>(kSuccess) : fail(kInvalidUsage, "suspended already");
+}
+
+PLIMSOLL_API int ncclCommResume(Communicator* communicator) {
+  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!communicator->resume()) return fail(kInvalidUsage, "not suspended");
+  return communicator->connect() ? static_cast<int>(kSuccess)
+                                 : fail(kUnhandledCudaError, "Cuda failure 2 'out of memory'");
+}
+
+/// `statistic`: 0 bytes that can be suspended, 1 whether they are, 2 bytes that cannot, 3 all.
+PLIMSOLL_API int ncclCommMemStats(Communicator* communicator, int statistic, std::uint64_t* value) {
+  if (live(communicator) == nullptr || value == nullptr) return fail(kInvalidArgument, "not a communicator");
+  const plimsoll::Bytes all = communicator->charged();
+  const plimsoll::Bytes base = machine().profile().nccl.base;
+  switch (statistic) {
+    case 0:
+      *value = all - base;
+      return kSuccess;
+    case 1:
+      *value = communicator->suspended() ? 1 : 0;
+      return kSuccess;
+    case 2:
+      *value = base;
+      return kSuccess;
+    case 3:
+      *value = all;
+      return kSuccess;
+    default:
+      return fail(kInvalidArgument, "statistic %d", statistic);
+  }
+}

@@ -1,0 +1,195 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "plimsoll/pretend/nvml/device.h"
+
+/// What a card says of itself. Numbers come from the profile and from the device's books; what would need a card that
+/// runs (load, heat, power) is that of one that idles, because this one always does.
+namespace plimsoll::pretend::nvml {
+namespace {
+
+constexpr unsigned kIdleCelsius = 30;
+constexpr unsigned kIdleMilliwatts = 70'000;
+constexpr unsigned kNoInstance = 0xFFFFFFFF;
+
+/// 0 graphics, 1 SM, 2 memory, 3 video.
+int clock_mhz(void* handle, int type, unsigned* mhz) {
+  return with_device(handle, [&](int) -> int {
+    const Profile& profile = machine().profile();
+    if (type < 0 || type > 3) return kInvalidArgument;
+    return give(mhz, (type == 2 ? profile.memory_clock_khz : profile.clock_khz) / 1000);
+  });
+}
+
+void fill(ProcessInfoV1& info, unsigned pid, Bytes used) { info = {pid, used}; }
+void fill(ProcessInfo& info, unsigned pid, Bytes used) { info = {pid, used, kNoInstance, kNoInstance}; }
+
+/// This process is the only one that a pretended card knows; it is on the card once it has a context.
+template <class Info>
+int compute_processes(void* handle, unsigned* count, Info* infos) {
+  return with_device(handle, [&](int index) -> int {
+    if (count == nullptr) return kInvalidArgument;
+    Device& device = machine().device(index);
+    const unsigned capacity = *count;
+    *count = device.has_context() ? 1 : 0;
+    if (*count == 0) return kSuccess;
+    if (capacity == 0) return kInsufficientSize;
+    if (infos == nullptr) return kInvalidArgument;
+    fill(infos[0], static_cast<unsigned>(getpid()), device.memory.counters().used);
+    return kSuccess;
+  });
+}
+
+int no_processes(void* handle, unsigned* count) {
+  return with_device(handle, [&](int) { return give(count, 0U); });
+}
+
+int pci_info(void* handle, PciInfo* info) {
+  return with_device(handle, [&](int index) -> int {
+    if (info == nullptr) return kInvalidArgument;
+    constexpr unsigned kVendor = 0x10DE;
+    *info = PciInfo{};
+    info->bus = static_cast<unsigned>(index) + 1;
+    info->pci_device_id = kVendor;
+    const std::string bus_id = bus_id_of(index);
+    std::snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id.c_str());
+    std::snprintf(info->bus_id_legacy, sizeof(info->bus_id_legacy), "%s", bus_id.c_str() + 4);
+    return kSuccess;
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::pretend::nvml
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::nvml;
+
+PLIMSOLL_API int nvmlDeviceGetName(void* handle, char* name, unsigned capacity) {
+  return with_device(handle, [&](int) { return give_text(machine().profile().device_name, name, capacity); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned capacity) {
+  return with_device(handle, [&](int index) { return give_text(uuid_of(index), uuid, capacity); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetIndex(void* handle, unsigned* index) {
+  return with_device(handle, [&](int device) { return nvml::give(index, device); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetMinorNumber(void* handle, unsigned* minor) {
+  return with_device(handle, [&](int device) { return nvml::give(minor, device); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
+  return with_device(handle, [&](int index) -> int {
+    if (memory == nullptr) return kInvalidArgument;
+    const MemoryCounters counters = machine().device(index).memory.counters();
+    *memory = {counters.capacity, counters.capacity - counters.used, counters.used};
+    return kSuccess;
+  });
+}
+
+PLIMSOLL_API int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
+  constexpr unsigned kVersion2 = sizeof(MemoryV2) | 2U << 24;
+  return with_device(handle, [&](int index) -> int {
+    if (memory == nullptr) return kInvalidArgument;
+    if (memory->version != kVersion2) return kArgumentVersionMismatch;
+    const MemoryCounters counters = machine().device(index).memory.counters();
+    *memory = {kVersion2, counters.capacity, 0, counters.capacity - counters.used, counters.used};
+    return kSuccess;
+  });
+}
+
+PLIMSOLL_API int nvmlDeviceGetUtilizationRates(void* handle, Utilization* rates) {
+  return with_device(handle, [&](int) { return nvml::give(rates, Utilization{0, 0}); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetTemperature(void* handle, int sensor, unsigned* celsius) {
+  return with_device(handle,
+                     [&](int) -> int { return sensor == 0 ? nvml::give(celsius, kIdleCelsius) : kInvalidArgument; });
+}
+
+PLIMSOLL_API int nvmlDeviceGetPowerUsage(void* handle, unsigned* milliwatts) {
+  return with_device(handle, [&](int) { return nvml::give(milliwatts, kIdleMilliwatts); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetClockInfo(void* handle, int type, unsigned* mhz) { return clock_mhz(handle, type, mhz); }
+PLIMSOLL_API int nvmlDeviceGetMaxClockInfo(void* handle, int type, unsigned* mhz) {
+  return clock_mhz(handle, type, mhz);
+}
+
+PLIMSOLL_API int nvmlDeviceGetCudaComputeCapability(void* handle, int* major, int* minor) {
+  return with_device(handle, [&](int) -> int {
+    if (major == nullptr || minor == nullptr) return kInvalidArgument;
+    *major = machine().profile().compute_major;
+    *minor = machine().profile().compute_minor;
+    return kSuccess;
+  });
+}
+
+PLIMSOLL_API int nvmlDeviceGetMemoryBusWidth(void* handle, unsigned* bits) {
+  return with_device(handle, [&](int) { return nvml::give(bits, machine().profile().memory_bus_bits); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetPciInfo(void* handle, PciInfo* info) { return pci_info(handle, info); }
+PLIMSOLL_API int nvmlDeviceGetPciInfo_v2(void* handle, PciInfo* info) { return pci_info(handle, info); }
+PLIMSOLL_API int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info) { return pci_info(handle, info); }
+
+PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, ProcessInfoV1* infos) {
+  return compute_processes(handle, count, infos);
+}
+PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInfo* infos) {
+  return compute_processes(handle, count, infos);
+}
+PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, ProcessInfo* infos) {
+  return compute_processes(handle, count, infos);
+}
+PLIMSOLL_API int nvmlDeviceGetGraphicsRunningProcesses_v3(void* handle, unsigned* count, void*) {
+  return no_processes(handle, count);
+}
+PLIMSOLL_API int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* handle, unsigned* count, void*) {
+  return no_processes(handle, count);
+}
+
+/// Cards of one machine reach each other, as cudaDeviceCanAccessPeer says.
+PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capability*/, int* status) {
+  constexpr int kOk = 0;
+  return with_device(first, [&](int) { return with_device(second, [&](int) { return nvml::give(status, kOk); }); });
+}
+
+PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle, unsigned*, unsigned*) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+
+// Which link leads to which card is not part of a profile: callers that plan routes get none.
+PLIMSOLL_API int nvmlDeviceGetNvLinkState(void* handle, unsigned, int*) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+PLIMSOLL_API int nvmlDeviceGetNvLinkCapability(void* handle, unsigned, int, unsigned*) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+PLIMSOLL_API int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned, int*) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+PLIMSOLL_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned, PciInfo*) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+
+// State 0: the card is not on a fabric that spans machines.
+PLIMSOLL_API int nvmlDeviceGetGpuFabricInfo(void* handle, FabricInfo* info) {
+  return with_device(handle, [&](int) { return nvml::give(info, FabricInfo{}); });
+}
+PLIMSOLL_API int nvmlDeviceGetGpuFabricInfoV(void* handle, FabricInfoV* info) {
+  return with_device(handle, [&](int) -> int {
+    if (info == nullptr) return kInvalidArgument;
+    const unsigned version = info->version;
+    if (version >> 24 != 2 && version >> 24 != 3) return kArgumentVersionMismatch;
+    // The version also says how long the caller's struct is.
+    std::memset(static_cast<void*>(info), 0, std::max<std::size_t>(version & 0xFFFFFF, sizeof(FabricInfoV)));
+    info->version = version;
+    return kSuccess;
+  });
+}

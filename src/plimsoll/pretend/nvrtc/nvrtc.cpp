@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/nvrtc/cuda_version.h"
+
+/// NVRTC: a program "compiles" to a short text that carries its name and the names asked for. The driver's face loads
+/// any image and gives a function for any name, so the lowered name of an expression is the expression itself.
+namespace plimsoll::pretend::nvrtc {
+namespace {
+
+enum Result : int {
+  kSuccess = 0,
+  kOutOfMemory = 1,
+  kInvalidInput = 3,
+  kInvalidProgram = 4,
+  kCompilation = 6,
+  kNoNamesAfterCompilation = 8,
+  kNoLoweredNamesBeforeCompilation = 9,
+  kNameNotValid = 10,
+};
+
+struct Program {
+  static constexpr std::uint32_t kAlive = 0x4e565254U;
+  std::uint32_t magic = kAlive;
+  std::string name;
+  std::map<std::string, std::string> lowered;
+  bool compiled = false;
+  std::string ptx;
+  std::string cubin;  ///< empty when only a virtual architecture was asked for
+};
+
+Program* live(Program* program) { return program != nullptr && program->magic == Program::kAlive ? program : nullptr; }
+
+/// "-arch=compute_90" and its long forms name a virtual architecture: PTX comes out, and no machine code.
+bool is_virtual(int count, const char* const* options) {
+  bool result = true;
+  for (int i = 0; i < count; ++i) {
+    const std::string_view option = options[i];
+    if (option.find("compute_") != std::string_view::npos) result = true;
+    if (option.find("sm_") != std::string_view::npos) result = false;
+  }
+  return result;
+}
+
+void compile(Program& program, int count, const char* const* options) {
+  program.ptx = "// " + program.name + ": pretended, not compiled\n.version 8.0\n.target sm_80\n.address_size 64\n";
+  for (const auto& [expression, lowered] : program.lowered) program.ptx += "// entry " + lowered + "\n";
+  program.cubin = is_virtual(count, options) ? "" : program.ptx;
+  program.compiled = true;
+}
+
+/// `text` with `ending` bytes of zeros behind it.
+int size_of(Program* program, const std::string Program::*text, std::size_t ending, std::size_t* bytes) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (bytes == nullptr) return kInvalidInput;
+  if (!program->compiled) return kInvalidProgram;
+  *bytes = (program->*text).size() + ending;
+  return kSuccess;
+}
+
+int copy_of(Program* program, const std::string Program::*text, std::size_t ending, char* out) {
+  if (live(program) == nullptr || !program->compiled) return kInvalidProgram;
+  if (out == nullptr) return kInvalidInput;
+  std::memcpy(out, (program->*text).c_str(), (program->*text).size() + ending);
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace plimsoll::pretend::nvrtc
+
+using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::nvrtc;
+
+PLIMSOLL_API int nvrtcVersion(int* major, int* minor) {
+  if (major == nullptr || minor == nullptr) return kInvalidInput;
+  *major = kCudaMajor;
+  *minor = kCudaMinor;
+  return kSuccess;
+}
+
+PLIMSOLL_API const char* nvrtcGetErrorString(int result) {
+  switch (result) {
+    case kSuccess:
+      return "NVRTC_SUCCESS";
+    case kOutOfMemory:
+      return "NVRTC_ERROR_OUT_OF_MEMORY";
+    case kInvalidInput:
+      return "NVRTC_ERROR_INVALID_INPUT";
+    case kInvalidProgram:
+      return "NVRTC_ERROR_INVALID_PROGRAM";
+    case kCompilation:
+      return "NVRTC_ERROR_COMPILATION";
+    case kNoNamesAfterCompilation:
+      return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
+    case kNoLoweredNamesBeforeCompilation:
+      return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
+    case kNameNotValid:
+      return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
+    default:
+      return "NVRTC_ERROR unknown";
+  }
+}
+
+namespace {
+#if PLIMSOLL_CUDA_MAJOR >= 13
+constexpr int kArchitectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+#else
+constexpr int kArchitectures[] = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90};
+#endif
+constexpr int kArchitectureCount = static_cast<int>(sizeof(kArchitectures) / sizeof(kArchitectures[0]));
+}  // namespace
+
+PLIMSOLL_API int nvrtcGetNumSupportedArchs(int* count) {
+  if (count == nullptr) return kInvalidInput;
+  *count = kArchitectureCount;
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcGetSupportedArchs(int* architectures) {
+  if (architectures == nullptr) return kInvalidInput;
+  std::copy_n(kArchitectures, kArchitectureCount, architectures);
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcCreateProgram(Program** out, const char* source, const char* name, int headers,
+                                    const char* const* /*header_texts*/, const char* const* /*include_names*/) {
+  if (out == nullptr || source == nullptr || headers < 0) return kInvalidInput;
+  *out = nullptr;
+  try {
+    auto program = new Program;
+    *out = program;
+    program->name = name == nullptr ? "default_program" : name;
+  } catch (const std::bad_alloc&) {
+    delete *out;
+    *out = nullptr;
+    return kOutOfMemory;
+  }
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcDestroyProgram(Program** program) {
+  if (program == nullptr || live(*program) == nullptr) return kInvalidProgram;
+  (*program)->magic = 0;
+  delete *program;
+  *program = nullptr;
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcAddNameExpression(Program* program, const char* expression) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (expression == nullptr) return kInvalidInput;
+  if (program->compiled) return kNoNamesAfterCompilation;
+  try {
+    // An expression may take the address of what it names.
+    program->lowered[expression] = expression + (*expression == '&' ? 1 : 0);
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (count < 0 || (count > 0 && options == nullptr)) return kInvalidInput;
+  try {
+    compile(*program, count, options);
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
+  return kSuccess;
+}
+
+PLIMSOLL_API int nvrtcGetLoweredName(Program* program, const char* expression, const char** lowered) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (expression == nullptr || lowered == nullptr) return kInvalidInput;
+  if (!program->compiled) return kNoLoweredNamesBeforeCompilation;
+  try {
+    const auto found = program->lowered.find(expression);
+    if (found == program->lowered.end()) return kNameNotValid;
+    *lowered = found->second.c_str();
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
+  return kSuccess;
+}
+
+// PTX is text and ends with a zero that counts; machine code does not.
+PLIMSOLL_API int nvrtcGetPTXSize(Program* program, std::size_t* bytes) {
+  return size_of(program, &Program::ptx, 1, bytes);
+}
+PLIMSOLL_API int nvrtcGetPTX(Program* program, char* out) { return copy_of(program, &Program::ptx, 1, out); }
+PLIMSOLL_API int nvrtcGetCUBINSize(Program* program, std::size_t* bytes) {
+  return size_of(program, &Program::cubin, 0, bytes);
+}
+PLIMSOLL_API int nvrtcGetCUBIN(Program* program, char* out) { return copy_of(program, &Program::cubin, 0, out); }
+
+// Nothing is compiled, so nothing is complained of: the log is the empty text.
+PLIMSOLL_API int nvrtcGetProgramLogSize(Program* program, std::size_t* bytes) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (bytes == nullptr) return kInvalidInput;
+  *bytes = 1;
+  return kSuccess;
+}
+PLIMSOLL_API int nvrtcGetProgramLog(Program* program, char* log) {
+  if (live(program) == nullptr) return kInvalidProgram;
+  if (log == nullptr) return kInvalidInput;
+  *log = '\0';
+  return kSuccess;
+}

@@ -1,0 +1,251 @@
+// NCCL's face: communicators of a lone rank, their memory, collectives in the feed.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "plimsoll/pretend/model/control.h"
+#include "plimsoll/pretend/model/machine.h"
+
+extern "C" {
+struct UniqueId {
+  char internal[128];
+};
+int ncclGetUniqueId(UniqueId*);
+int ncclGetVersion(int*);
+const char* ncclGetErrorString(int);
+const char* ncclGetLastError(void*);
+int ncclCommInitRank(void**, int, UniqueId, int);
+int ncclCommInitRankConfig(void**, int, UniqueId, int, void*);
+int ncclCommInitAll(void**, int, const int*);
+int ncclCommSplit(void*, int, int, void**, void*);
+int ncclCommShrink(void*, int*, int, void**, void*, int);
+int ncclCommDestroy(void*);
+int ncclCommAbort(void*);
+int ncclCommCount(void*, int*);
+int ncclCommUserRank(void*, int*);
+int ncclCommCuDevice(void*, int*);
+int ncclCommGetAsyncError(void*, int*);
+int ncclCommSuspend(void*, int);
+int ncclCommResume(void*);
+int ncclCommMemStats(void*, int, std::uint64_t*);
+int ncclGroupStart();
+int ncclGroupEnd();
+int ncclAllReduce(const void*, void*, std::size_t, int, int, void*, void*);
+int ncclReduceScatter(const void*, void*, std::size_t, int, int, void*, void*);
+int ncclBroadcast(const void*, void*, std::size_t, int, int, void*, void*);
+int ncclRecv(void*, std::size_t, int, int, void*, void*);
+int ncclMemAlloc(void**, std::size_t);
+int ncclMemFree(void*);
+int ncclCommWindowRegister(void*, void*, std::size_t, void**, int);
+int ncclCommWindowDeregister(void*, void*);
+}
+
+using namespace plimsoll::pretend;
+using plimsoll::Bytes;
+
+namespace {
+
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
+constexpr int kFloat32 = 7;
+constexpr int kBfloat16 = 9;
+
+Bytes nccl_bytes(int device = 0) { return control::memory(device).used_by[static_cast<int>(Reason::kNccl)]; }
+
+struct Communicator {
+  Communicator(int rank, int ranks) {
+    UniqueId id{};
+    REQUIRE(ncclGetUniqueId(&id) == 0);
+    REQUIRE(ncclCommInitRankConfig(&get, ranks, id, rank, nullptr) == 0);
+  }
+  ~Communicator() { CHECK(ncclCommDestroy(get) == 0); }
+  int ranks() const {
+    int n = -1;
+    CHECK(ncclCommCount(get, &n) == 0);
+    return n;
+  }
+  void* get = nullptr;
+};
+
+struct Child {
+  int rank = -1, ranks = -1;
+};
+Child split(const Communicator& parent, int color, int key) {
+  void* child = nullptr;
+  REQUIRE(ncclCommSplit(parent.get, color, key, &child, nullptr) == 0);
+  REQUIRE(child != nullptr);
+  Child result;
+  CHECK(ncclCommCount(child, &result.ranks) == 0);
+  CHECK(ncclCommUserRank(child, &result.rank) == 0);
+  CHECK(ncclCommDestroy(child) == 0);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a communicator takes its base bytes at once, its connections' at the first collective, and gives both back") {
+  const NcclBytes& bytes = control::profile().nccl;
+  const Bytes before = nccl_bytes();
+  {
+    Communicator communicator(3, 8);
+    CHECK(nccl_bytes() == before + bytes.base);
+    CHECK(ncclAllReduce(nullptr, nullptr, 16, kFloat32, 0, communicator.get, nullptr) == 0);
+    CHECK(nccl_bytes() == before + bytes.of(8));
+    CHECK(ncclAllReduce(nullptr, nullptr, 16, kFloat32, 0, communicator.get, nullptr) == 0);
+    CHECK(nccl_bytes() == before + bytes.of(8));
+    std::uint64_t total = 0, connections = 0;
+    CHECK(ncclCommMemStats(communicator.get, 3, &total) == 0);
+    CHECK(ncclCommMemStats(communicator.get, 0, &connections) == 0);
+    CHECK(total == bytes.of(8));
+    CHECK(connections == bytes.of(8) - bytes.base);
+  }
+  CHECK(nccl_bytes() == before);
+}
+
+TEST_CASE("a suspended communicator gives its connections' memory back until it resumes") {
+  const NcclBytes& bytes = control::profile().nccl;
+  Communicator communicator(0, 4);
+  REQUIRE(ncclAllReduce(nullptr, nullptr, 1, kFloat32, 0, communicator.get, nullptr) == 0);
+  const Bytes connected = nccl_bytes();
+  REQUIRE(ncclCommSuspend(communicator.get, 1) == 0);
+  CHECK(nccl_bytes() == connected - (bytes.of(4) - bytes.base));
+  CHECK(ncclAllReduce(nullptr, nullptr, 1, kFloat32, 0, communicator.get, nullptr) == kInvalidUsage);
+  CHECK(ncclCommSuspend(communicator.get, 1) == kInvalidUsage);
+  REQUIRE(ncclCommResume(communicator.get) == 0);
+  CHECK(nccl_bytes() == connected);
+}
+
+TEST_CASE("rank, size and device are what the communicator was made with") {
+  Communicator communicator(16383, 16384);
+  int rank = -1, device = -1, error = -1;
+  CHECK(communicator.ranks() == 16384);
+  CHECK(ncclCommUserRank(communicator.get, &rank) == 0);
+  CHECK(rank == 16383);
+  CHECK(ncclCommCuDevice(communicator.get, &device) == 0);
+  CHECK(device == 0);
+  CHECK(ncclCommGetAsyncError(communicator.get, &error) == 0);
+  CHECK(error == 0);
+}
+
+TEST_CASE("a rank that is not in the group is refused, and the reason is told") {
+  void* communicator = nullptr;
+  CHECK(ncclCommInitRank(&communicator, 8, UniqueId{}, 8) == kInvalidArgument);
+  CHECK(communicator == nullptr);
+  CHECK(std::string(ncclGetLastError(nullptr)) == "rank 8 of 8 ranks");
+  int n = 0;
+  CHECK(ncclCommCount(nullptr, &n) == kInvalidArgument);
+  CHECK(std::string(ncclGetErrorString(kInvalidArgument)) == "invalid argument");
+}
+
+TEST_CASE("unique ids differ") {
+  UniqueId first{}, second{};
+  REQUIRE(ncclGetUniqueId(&first) == 0);
+  REQUIRE(ncclGetUniqueId(&second) == 0);
+  CHECK(std::memcmp(&first, &second, sizeof(first)) != 0);
+}
+
+TEST_CASE("collectives are reported with the bytes that this rank sends") {
+  Communicator communicator(1, 4);
+  struct Seen {
+    std::string name;
+    Bytes bytes;
+    int ranks;
+  };
+  std::vector<Seen> seen;
+  const auto token = control::listen([&](const Event& event) {
+    if (event.kind == Happening::kCollective) seen.push_back({event.name, event.bytes, event.ranks});
+  });
+  REQUIRE(ncclGroupStart() == 0);
+  CHECK(ncclAllReduce(nullptr, nullptr, 10, kBfloat16, 0, communicator.get, nullptr) == 0);
+  CHECK(ncclReduceScatter(nullptr, nullptr, 10, kFloat32, 0, communicator.get, nullptr) == 0);
+  CHECK(ncclRecv(nullptr, 10, kFloat32, 2, communicator.get, nullptr) == 0);
+  REQUIRE(ncclGroupEnd() == 0);
+  control::stop_listening(token);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0].name == "ncclAllReduce");
+  CHECK(seen[0].bytes == 20);
+  CHECK(seen[0].ranks == 4);
+  CHECK(seen[1].bytes == 10 * 4 * 4);
+  CHECK(seen[2].bytes == 0);
+}
+
+TEST_CASE("what makes no sense is refused") {
+  Communicator communicator(0, 2);
+  CHECK(ncclGroupEnd() == kInvalidUsage);
+  CHECK(ncclAllReduce(nullptr, nullptr, 1, 99, 0, communicator.get, nullptr) == kInvalidArgument);
+  CHECK(ncclBroadcast(nullptr, nullptr, 1, kFloat32, 2, communicator.get, nullptr) == kInvalidArgument);
+}
+
+TEST_CASE("a split without a colour gives no communicator") {
+  Communicator parent(3, 8);
+  void* child = &parent;
+  CHECK(ncclCommSplit(parent.get, -1, 0, &child, nullptr) == 0);
+  CHECK(child == nullptr);
+  CHECK(ncclCommSplit(parent.get, -2, 0, &child, nullptr) == kInvalidArgument);
+}
+
+TEST_CASE("the colour that torch makes of a group's ranks tells its size") {
+  // abs(hash(tuple(ranks))) % 2**31 in Python 3.8 and later.
+  Communicator parent(6, 32);
+  CHECK(split(parent, 2031181855, 3).ranks == 4);  // (0, 2, 4, 6)
+  CHECK(split(parent, 2031181855, 3).rank == 3);
+  Communicator other(12, 32);
+  CHECK(split(other, 2064315024, 4).ranks == 8);  // (8, …, 15)
+  Communicator third(3, 32);
+  CHECK(split(third, 1301067556, 0).ranks == 1);  // (3,)
+}
+
+TEST_CASE("a colour that is the group's first rank bounds its size") {
+  Communicator parent(13, 32);
+  CHECK(split(parent, 1, 3).ranks == 8);    // 1, 5, 9, 13, … 29
+  CHECK(split(parent, 12, 1).ranks == 20);  // 12, 13, …: at most to the end
+  CHECK(split(parent, 13, 0).ranks == 19);
+  CHECK(split(parent, 31, 2).ranks == 32);  // no colour of torch's: as large as the parent
+}
+
+TEST_CASE("a communicator without some of its ranks is renumbered") {
+  Communicator parent(5, 8);
+  int excluded[] = {0, 6};
+  void* child = nullptr;
+  REQUIRE(ncclCommShrink(parent.get, excluded, 2, &child, nullptr, 0) == 0);
+  int rank = -1, ranks = -1;
+  CHECK(ncclCommUserRank(child, &rank) == 0);
+  CHECK(ncclCommCount(child, &ranks) == 0);
+  CHECK(rank == 4);
+  CHECK(ranks == 6);
+  CHECK(ncclCommAbort(child) == 0);
+  int itself[] = {5};
+  CHECK(ncclCommShrink(parent.get, itself, 1, &child, nullptr, 0) == kInvalidArgument);
+}
+
+TEST_CASE("memory of ncclMemAlloc is device memory") {
+  const Bytes before = control::memory(0).used;
+  void* pointer = nullptr;
+  REQUIRE(ncclMemAlloc(&pointer, 3 << 20) == 0);
+  CHECK(machine().device_of(pointer) == 0);
+  CHECK(control::memory(0).used == before + (4 << 20));
+  Communicator communicator(0, 2);
+  void* window = nullptr;
+  REQUIRE(ncclCommWindowRegister(communicator.get, pointer, 3 << 20, &window, 1) == 0);
+  CHECK(ncclCommWindowDeregister(communicator.get, window) == 0);
+  CHECK(ncclMemFree(pointer) == 0);
+  CHECK(ncclMemFree(pointer) == kInvalidArgument);
+}
+
+TEST_CASE("one process may hold a communicator for each of its devices") {
+  std::vector<void*> communicators(static_cast<std::size_t>(machine().device_count()));
+  REQUIRE(ncclCommInitAll(communicators.data(), machine().device_count(), nullptr) == 0);
+  for (int i = 0; i < machine().device_count(); ++i) {
+    int device = -1;
+    CHECK(ncclCommCuDevice(communicators[static_cast<std::size_t>(i)], &device) == 0);
+    CHECK(device == i);
+    CHECK(ncclCommDestroy(communicators[static_cast<std::size_t>(i)]) == 0);
+  }
+  void* missing = nullptr;
+  const int devices[] = {machine().device_count()};
+  CHECK(ncclCommInitAll(&missing, 1, devices) == kInvalidArgument);
+}
