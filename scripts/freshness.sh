@@ -1,0 +1,8 @@
+# is_fresh HOME: true when the last set-up in HOME is newer than everything that it was made from. Costs milliseconds and
+# touches no network. Folders count too: their time changes when a file comes or goes.
+is_fresh() {
+  local ready=$1/.plimsoll/ready
+  [ -e "$ready" ] && [ -x "$1/build/release/bin/plimsoll" ] && [ -x "$1/.plimsoll/venv/bin/python" ] || return 1
+  [ -z "$(find "$1/src" "$1/cmake" "$1/CMakeLists.txt" "$1/CMakePresets.json" "$1/scripts" \
+    -name '__pycache__' -prune -o -newer "$ready" -print -quit)" ]
+}

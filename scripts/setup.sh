@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Sets everything up: Debian packages that are missing, a virtual environment with torch, CUDA's headers, the build.
+#   setup.sh          what the plimsoll command needs
+#   setup.sh --tests  what the tests need besides
+# Each step that is done is noted in .plimsoll/steps, so an interrupted set-up goes on where it was. Long output goes to
+# .plimsoll/setup.log.
+set -euo pipefail
+home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+state=$home/.plimsoll
+steps=$state/steps
+log=$state/setup.log
+venv=$state/venv
+build=$home/build/release
+# shellcheck source=scripts/progress.sh
+. "$home/scripts/progress.sh"
+
+torch_version=2.13.0
+triton_version=3.7.1
+python_packages="typing_extensions filelock sympy networkx jinja2 fsspec numpy setuptools"
+
+with_tests=false
+case ${1:-} in
+  "") ;;
+  --tests) with_tests=true ;;
+  *) echo "usage: setup.sh [--tests]" >&2; exit 2 ;;
+esac
+
+mkdir -p "$steps"
+exec 9>"$state/lock"
+flock -n 9 || { say "another set-up is running here: waiting for it"; flock 9; }
+: >"$log"
+started=$(mktemp "$state/ready.XXXXXX")
+trap 'rm -f "$started"' EXIT
+
+# is_done STEP KEY / note_done STEP KEY: a step counts as done only with the key that it was done with.
+is_done() { [ "$(cat "$steps/$1" 2>/dev/null)" = "$2" ]; }
+note_done() { printf '%s\n' "$2" >"$steps/$1"; }
+
+# --- Debian packages -------------------------------------------------------------------------------------------------
+
+has_header() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
+has_command() { command -v "$1" >/dev/null 2>&1; }
+
+missing_packages() {
+  has_command g++ || echo g++
+  has_command ld || echo binutils
+  has_command cmake || echo cmake
+  has_command ninja || echo ninja-build
+  has_command ccache || echo ccache
+  has_command mold || echo mold
+  has_header CLI/CLI.hpp || echo libcli11-dev
+  has_header nlohmann/json.hpp || echo nlohmann-json3-dev
+  has_header doctest/doctest.h || echo doctest-dev
+  has_header benchmark/benchmark.h || echo libbenchmark-dev
+  if ! has_command python3; then
+    echo python3 python3-venv python3-dev
+  else
+    python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+    # Triton compiles its launchers against it.
+    python3 -c 'import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+      || echo python3-dev
+  fi
+}
+
+install_packages() { # install_packages [sudo] PACKAGE…
+  "$@" || { "${apt[@]}" update && "$@"; }
+}
+
+set_up_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages | tr ' ' '\n')
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if ! has_command apt-get; then
+    fail "these are missing, by their Debian names: ${missing[*]}. Install them, then try again."
+  fi
+  apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
+  if [ "$(id -u)" -ne 0 ]; then
+    if has_command sudo && sudo -n true 2>/dev/null; then
+      apt=(sudo -n "${apt[@]}")
+    else
+      fail "packages are missing, and there is no right to install them here. Run this, then try again:
+  sudo apt-get install -y ${missing[*]}"
+    fi
+  fi
+  run "installing Debian packages: ${missing[*]}" install_packages "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
+}
+
+# --- the virtual environment -----------------------------------------------------------------------------------------
+
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
+
+torch_folder() { echo "$venv"/lib/python3*/site-packages/torch; }
+has_cuda_torch() { [ -e "$(torch_folder)/lib/libtorch_cuda.so" ]; }
+
+install_torch() {
+  # Three equal signs take the CUDA build, also where a CPU build of the same version lies nearer.
+  pip install "torch===$torch_version" --no-deps || pip install "torch==$torch_version" --no-deps
+}
+
+set_up_python() {
+  local version
+  version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  python3 -c 'import sys; raise SystemExit(not (3, 10) <= sys.version_info < (3, 15))' \
+    || fail "python3 is Python $version; torch $torch_version needs Python 3.10 to 3.14"
+  if ! is_done venv "$version" || ! "$venv/bin/python" -c '' 2>/dev/null; then
+    rm -f "$steps"/{torch,triton,python_packages,test_packages}
+    run "making a virtual environment for Python $version" python3 -m venv --clear "$venv"
+    note_done venv "$version"
+  fi
+  if ! is_done torch "$torch_version" || [ ! -e "$(torch_folder)/version.py" ]; then
+    run "installing torch $torch_version (half a gigabyte)" install_torch
+    note_done torch "$torch_version"
+  fi
+  if ! is_done python_packages "$python_packages"; then
+    # shellcheck disable=SC2086
+    run "installing torch's Python needs" pip install $python_packages
+    note_done python_packages "$python_packages"
+  fi
+  has_cuda_torch || {
+    say "only a CPU build of torch $torch_version was to be had: what needs the pretend GPU is left out"
+    return 0
+  }
+  if ! is_done triton "$triton_version"; then
+    run "installing triton $triton_version" pip install "triton==$triton_version"
+    note_done triton "$triton_version"
+  fi
+}
+
+set_up_test_packages() {
+  if ! is_done test_packages 2; then
+    run "installing what the tests need" pip install pytest pytest-xdist expecttest
+    try "installing transformers (optional)" pip install transformers || say "going on without transformers"
+    note_done test_packages 2
+  fi
+}
+
+# --- headers and build -----------------------------------------------------------------------------------------------
+
+set_up_headers() {
+  [ -e "$state/headers/cu13/include/cuda_runtime_api.h" ] && [ -e "$state/headers/cu13/complete" ] \
+    || run "fetching CUDA 13's headers" "$venv/bin/python" "$home/scripts/cuda_headers.py" 13 "$state/headers/cu13"
+}
+
+configure() { (cd "$home" && cmake --preset release -DPython3_EXECUTABLE="$venv/bin/python"); }
+
+set_up_build() {
+  local target=plimsoll_product key
+  if $with_tests; then target=all; fi
+  key=$(cat "$home/CMakePresets.json" "$(torch_folder)/version.py" | cksum)
+  if [ ! -e "$build/build.ninja" ] || ! is_done configure "$key"; then
+    run "configuring" configure
+    note_done configure "$key"
+  fi
+  ninja -C "$build" -n "$target" 2>/dev/null | grep -q 'no work to do' || run "building" ninja -C "$build" "$target"
+}
+
+set_up_packages
+set_up_python
+if $with_tests; then set_up_test_packages; fi
+set_up_headers
+set_up_build
+# The time of the start: what changed while it was built is built again.
+mv "$started" "$state/ready"
