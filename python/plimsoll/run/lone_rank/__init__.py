@@ -1,0 +1,77 @@
+"""Lets ``torch.distributed`` run alone in one process, as any rank of any world size.
+
+The process groups stay torch's own: ``nccl`` is the real ProcessGroupNCCL, on a pretended NCCL whose collectives
+complete at once. What is replaced is only what would wait for a peer, or believe what a peer is said to have sent:
+
+========================  ==============================================================================================
+the stores                ``store.py``: a key that nobody set is answered for the peer that would have set it
+gloo                      ``cpu_backend.py``: no connections; CPU collectives see peers that hold what we hold
+object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
+DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
+========================  ==============================================================================================
+
+The one assumption throughout: **the peers hold the same values as this rank**. Where a rank receives what only another
+rank can know (a broadcast from elsewhere, a receive), its own argument stays as it was passed in.
+
+Device memory is never saved by this package: every allocation that torch makes on the real path is made.
+"""
+
+import os
+import sys
+from typing import Any, Dict
+
+__all__ = ["install"]
+
+_installed = False
+
+# The monitor and the dumps exist to find absent peers: here all of them are, and nothing is wrong.
+_ENVIRONMENT = {
+    "TORCH_NCCL_ENABLE_MONITORING": "0",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+    "TORCH_NCCL_PROPAGATE_ERROR": "0",
+}
+
+
+def install() -> None:
+    """Makes torch.distributed run alone. Call after ``import torch``, before the user's code; once is enough.
+
+    Does nothing for a torch that was built without torch.distributed.
+    """
+    global _installed
+    import torch
+
+    if _installed or not torch.distributed.is_available():
+        return
+    _installed = True
+    os.environ.update(_ENVIRONMENT)
+
+    from plimsoll.run.lone_rank import cpu_backend, objects, same_values, store
+
+    replacements: Dict[str, Any] = {}
+    replacements.update(store.replacements())
+    replacements.update(cpu_backend.replacements())
+    replacements.update(objects.replacements())
+    replacements.update(same_values.replacements())
+    _rebind(replacements)
+
+
+def _rebind(replacements: Dict[str, Any]) -> None:
+    """Gives every module of torch that already holds one of these names the replacement.
+
+    torch's modules import these names from one another, so that one assignment would not reach all of them.
+    """
+    from torch._C import _distributed_c10d
+
+    c10d = sys.modules["torch.distributed.distributed_c10d"]
+    originals = {}
+    for name in replacements:
+        holder = c10d if hasattr(c10d, name) else _distributed_c10d
+        if hasattr(holder, name):
+            originals[name] = getattr(holder, name)
+    for module_name, module in list(sys.modules.items()):
+        if module is None or not module_name.startswith("torch"):
+            continue
+        names = getattr(module, "__dict__", {})
+        for name, original in originals.items():
+            if names.get(name) is original:
+                setattr(module, name, replacements[name])

@@ -1,0 +1,85 @@
+"""gloo without peers: the collectives on CPU tensors of a lone rank.
+
+torch has a backend that answers from the rank's own input, FakeProcessGroup; it stands in for ProcessGroupGloo. Its
+answers are those of peers that hold what we hold: ``all_gather`` and ``gather`` give our input in every slot,
+``broadcast`` and a receive leave the tensor, ``scatter`` from us gives our part. A reduction, of whatever kind, leaves
+this rank's own values: a sum is the lone rank's part of it.
+
+Not covered: DistributedDataParallel around a module on the CPU, which asks FakeProcessGroup for a result it has not.
+"""
+
+from types import SimpleNamespace
+from typing import Any, Dict
+
+from torch._C import _distributed_c10d
+from torch.distributed import distributed_c10d
+
+_real_gloo = getattr(distributed_c10d, "ProcessGroupGloo", None)
+
+
+def _fake_process_group(rank: int, size: int) -> Any:
+    fake = _distributed_c10d.FakeProcessGroup
+    create = getattr(fake, "_create_internal", fake)  # torch 2.5 to 2.7 have a constructor
+    options = getattr(fake, "Options", None)
+    return create(rank, size, options()) if options is not None else create(rank, size)
+
+
+class _LoneGlooType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (_distributed_c10d.FakeProcessGroup, _real_gloo))
+
+    # Options, create_device and the rest are gloo's own.
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(_real_gloo, name)
+
+
+class LoneGloo(metaclass=_LoneGlooType):
+    """In the place of ProcessGroupGloo; called as it is, it makes a backend that never connects."""
+
+    def __new__(cls, store: Any, rank: int, size: int, *args: Any, **options: Any) -> Any:
+        backend = _fake_process_group(rank, size)
+        try:
+            backend.options.group_name = ""
+        except Exception:  # before torch 2.8 nothing reads them, and FakeProcessGroup has none
+            type(backend).options = property(lambda self: SimpleNamespace())
+        return backend
+
+
+def _keep_unwrapped(wrapped_pg: Any, *args: Any, **options: Any) -> Any:
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL compares every collective with the peers' through gloo: there is nobody to ask."""
+    return wrapped_pg
+
+
+def _monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    if distributed_c10d._rank_not_in_group(group):
+        return
+    if distributed_c10d.get_backend(group) != distributed_c10d.Backend.GLOO:
+        raise ValueError("monitored_barrier is only implemented for GLOO backend.")
+
+
+def _say_that_fake_work_is_done() -> None:
+    """FakeWork says only by wait() that it is done; a loop that polls it must end too."""
+    work = getattr(_distributed_c10d, "FakeWork", None)
+    if work is not None:
+        work.is_completed = work.is_success = lambda self: True
+        return
+    # Older torch shows every work as a Work: FakeWork is the one that does not say which operation it is of.
+    work = _distributed_c10d.Work
+    unknown = int(_distributed_c10d.OpType.UNKNOWN)
+    for name in ("is_completed", "is_success"):
+        ask = getattr(work, name)
+        setattr(work, name, lambda self, ask=ask: int(self._get_op_type()) == unknown or ask(self))
+
+
+def replacements() -> Dict[str, Any]:
+    if _real_gloo is None:
+        return {}
+    fake = _distributed_c10d.FakeProcessGroup
+    # ProcessGroupGloo counts its collectives and FakeProcessGroup refuses to; nothing but a dump would read the count.
+    fake._set_sequence_number_for_group = lambda self: None
+    _say_that_fake_work_is_done()
+    return {
+        "ProcessGroupGloo": LoneGloo,
+        "_create_process_group_wrapper": _keep_unwrapped,
+        "monitored_barrier": _monitored_barrier,
+    }
