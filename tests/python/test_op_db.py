@@ -1,0 +1,58 @@
+"""Every operator of torch's own op database has the same form on the pretend GPU as on the CPU, forward and backward.
+
+`op_db/differences.json` lists, by dtype, the operators for which that cannot be so, each with its reason: what the
+operator does depends on the data, which a read-back gives as zeros, or torch's CUDA code refuses what its CPU code takes. An operator that
+is listed and passes is a failure too: the list must stay true. To look at one:
+
+    plimsoll run tests/python/op_db/runner.py FIRST LAST float32 out.jsonl
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+
+HERE = Path(__file__).parent / "op_db"
+LISTED: Dict[str, Dict[str, str]] = json.loads((HERE / "differences.json").read_text())
+ENOUGH = 0.98
+
+
+def run_all(plimsoll_run: Callable[..., Any], out: Path, dtype: str) -> List[Dict[str, Any]]:
+    """A report for each operator. A crash ends the process: it is a report too, and the next process goes on behind it."""
+    reports: List[Dict[str, Any]] = []
+    first = 0
+    while True:
+        out.unlink(missing_ok=True)
+        done = plimsoll_run("--quiet", str(HERE / "runner.py"), str(first), "10000", dtype, str(out))
+        lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        reports += [line for line in lines if "number" in line]
+        if lines and "count" in lines[-1]:
+            return reports
+        assert lines and "started" in lines[-1], done.stderr
+        crashed = lines[-1]
+        reports.append({"number": crashed["started"], "op": crashed["op"], "variant": "", "crash": done.code, "samples": 0,
+                        "problems": [f"the process died with code {done.code}"]})
+        first = crashed["started"] + 1
+
+
+def name_of(report: Dict[str, Any]) -> str:
+    return " ".join(filter(None, (report["op"], report["variant"])))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_operators_have_the_form_that_the_cpu_gives(plimsoll_run, tmp_path, dtype):
+    pytest.importorskip("expecttest", reason="torch's op database needs expecttest")
+    reports = run_all(plimsoll_run, tmp_path / "out.jsonl", dtype)
+    tried = {name_of(report): report for report in reports if report.get("samples") or report.get("problems")}
+    assert len(tried) > 500
+    assert not [name for name, report in tried.items() if "crash" in report]
+
+    listed = LISTED[dtype]
+    failed = {name: report["problems"][0] for name, report in tried.items() if report["problems"]}
+    assert not {name: problem for name, problem in failed.items() if name not in listed}, "differ and are not listed"
+    assert not listed.keys() - failed.keys(), "are listed and pass"
+
+    data_dependent = {name for name, report in tried.items() if report.get("reads")}
+    comparable = tried.keys() - data_dependent
+    assert len(comparable - failed.keys()) >= ENOUGH * len(comparable)
