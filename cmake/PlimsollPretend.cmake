@@ -79,6 +79,7 @@ function(plimsoll_add_face face)
   target_link_libraries(${target} PRIVATE plimsoll_pretend plimsoll_base plimsoll_options)
   target_link_options(${target} PRIVATE "LINKER:--version-script=${version_script}")
   plimsoll_place_library(${target} "${plimsoll_${face}_soname}")
+  plimsoll_bring_own_runtime(${target})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${version_script}")
 endfunction()
 
@@ -92,4 +93,12 @@ function(plimsoll_place_library target soname)
                LIBRARY_OUTPUT_DIRECTORY "${plimsoll_pretend_folder}"
                BUILD_WITH_INSTALL_RPATH ON
                INSTALL_RPATH "$ORIGIN")
+endfunction()
+
+# A preloaded library brings its C++ runtime with it: the system's, loaded early, might be older than the one that the
+# user's interpreter or torch comes with (conda's, for one), and would stand in its way.
+function(plimsoll_bring_own_runtime target)
+  if(NOT PLIMSOLL_SANITIZE)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
 endfunction()

@@ -16,6 +16,26 @@ Placement placement(const RunOptions& options) {
 
 std::int64_t card_count(const RunOptions& options) { return std::min(options.gpus_per_node, options.world_size); }
 
+namespace {
+
+/// What is compiled or tuned on a pretended GPU must not be found by a later run on a real one: torch's run-time kernels
+/// have no code in them, and autotuning had nothing to measure.
+void keep_caches_apart(Environment& environment) {
+  environment["USE_PYTORCH_KERNEL_CACHE"] = "0";
+  const auto of = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  const std::string cache = !of("XDG_CACHE_HOME").empty() ? of("XDG_CACHE_HOME")
+                            : !of("HOME").empty()         ? of("HOME") + "/.cache"
+                                                          : std::string();
+  if (cache.empty()) return;
+  environment.try_emplace("TORCHINDUCTOR_CACHE_DIR", cache + "/plimsoll/inductor");
+  environment.try_emplace("TRITON_CACHE_DIR", cache + "/plimsoll/triton");
+}
+
+}  // namespace
+
 Environment child_environment(const RunOptions& options, const ChildFiles& files, Environment parent) {
   Environment environment = std::move(parent);
   const Placement place = placement(options);
@@ -53,6 +73,7 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   environment["PLIMSOLL_GPUS"] = std::to_string(card_count(options));
   environment["PLIMSOLL_EVENT_LAG"] = std::to_string(options.event_lag);
   environment["PLIMSOLL_RUN"] = files.settings;
+  keep_caches_apart(environment);
   // It names real cards, of which there may be fewer than pretended ones.
   environment.erase("CUDA_VISIBLE_DEVICES");
   return environment;

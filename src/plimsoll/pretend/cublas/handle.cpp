@@ -1,7 +1,7 @@
 #include <new>
 
 #include "plimsoll/pretend/cublas/abi.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 

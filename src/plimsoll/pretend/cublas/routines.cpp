@@ -5,7 +5,7 @@
 
 #include "plimsoll/pretend/cublas/abi.h"
 #include "plimsoll/pretend/cublas/read_back.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/model/library_call.h"
 
 namespace {

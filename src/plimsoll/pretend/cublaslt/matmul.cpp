@@ -3,7 +3,7 @@
 
 #include "plimsoll/pretend/cublaslt/abi.h"
 #include "plimsoll/pretend/cublaslt/descriptors.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/model/library_call.h"
 
 namespace {

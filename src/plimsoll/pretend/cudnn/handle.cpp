@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "plimsoll/pretend/model/machine.h"
-#include "plimsoll/pretend/nvrtc/cuda_version.h"
+#include "plimsoll/pretend/cuda/version.h"
 
 namespace plimsoll::pretend::cudnn {
 

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cufft/abi.h"
 #include "plimsoll/pretend/cufft/plan.h"
 #include "plimsoll/pretend/model/library_call.h"

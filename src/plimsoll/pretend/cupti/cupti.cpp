@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plimsoll/pretend/model/library_call.h"
-#include "plimsoll/pretend/nvrtc/cuda_version.h"
+#include "plimsoll/pretend/cuda/version.h"
 
 /// CUPTI: a profiler may start, run and stop, and finds that the GPU left no records. Kernels take no time here, so
 /// there is nothing true that a record could say; what happens on the card is in the feed (pretend/model/feed.h).

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <new>
 
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 

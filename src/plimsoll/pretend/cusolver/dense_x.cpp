@@ -1,7 +1,7 @@
 // The interface with 64-bit sizes: types are arguments, and workspaces, in bytes, are asked for on the device and on
 // the host.
 
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusolver/abi.h"
 #include "plimsoll/pretend/cusolver/work_sizes.h"
 #include "plimsoll/pretend/model/library_call.h"

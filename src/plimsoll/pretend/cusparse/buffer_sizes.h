@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusparse/abi.h"
 
 /// How large a buffer each routine asks for. cuSPARSE publishes no formulas: these are estimates, made of what the

@@ -1,6 +1,6 @@
 #include <new>
 
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusparse/abi.h"
 #include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"

@@ -1,4 +1,4 @@
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusparselt/abi.h"
 #include "plimsoll/pretend/cusparselt/sizes.h"
 #include "plimsoll/pretend/model/library_call.h"

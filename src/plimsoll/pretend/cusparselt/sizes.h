@@ -1,7 +1,7 @@
 #pragma once
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusparselt/abi.h"
 
 namespace plimsoll::pretend::cusparselt {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cuda/attributes.h"
+#include "plimsoll/pretend/cuda/uuid.h"
 #include "plimsoll/pretend/driver/driver.h"
 #include "plimsoll/pretend/model/current.h"
 

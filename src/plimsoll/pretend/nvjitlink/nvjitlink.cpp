@@ -5,7 +5,7 @@
 #include <string>
 
 #include "plimsoll/pretend/model/library_call.h"
-#include "plimsoll/pretend/nvrtc/cuda_version.h"
+#include "plimsoll/pretend/cuda/version.h"
 
 /// nvJitLink: what is added is put together and given back. The driver's face loads any image.
 namespace plimsoll::pretend::nvjitlink {

@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "plimsoll/pretend/nvrtc/cuda_version.h"
+#include "plimsoll/pretend/cuda/uuid.h"
+#include "plimsoll/pretend/cuda/version.h"
 
 namespace plimsoll::pretend::nvml {
 namespace {
@@ -32,16 +33,13 @@ Found find(void* handle) {
 }
 
 std::string uuid_of(int index) {
-  unsigned char bytes[16];
-  std::memcpy(bytes, "plimsoll-gpu-", 13);
-  bytes[13] = 0;
-  bytes[14] = static_cast<unsigned char>(index >> 8);
-  bytes[15] = static_cast<unsigned char>(index);
+  char bytes[16];
+  fill_uuid(bytes, index);
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     char hex[3];
-    std::snprintf(hex, sizeof(hex), "%02x", bytes[i]);
+    std::snprintf(hex, sizeof(hex), "%02x", static_cast<unsigned char>(bytes[i]));
     text += hex;
   }
   return text;

@@ -23,7 +23,7 @@ Found find(void* handle);
 bool initialized();
 
 /// "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx": the text of the identifier that the runtime and the driver give in bytes
-/// (`fill_uuid` in pretend/cuda/attributes.h, which needs CUDA's headers).
+/// (`fill_uuid`).
 std::string uuid_of(int index);
 
 /// The PCI address: domain 0, bus index + 1, device 0, as the runtime's device properties say.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plimsoll/pretend/cuda/attributes.h"
+#include "plimsoll/pretend/cuda/uuid.h"
 #include "plimsoll/pretend/model/current.h"
 #include "plimsoll/pretend/runtime/status.h"
 

@@ -5,7 +5,7 @@
 #include "plimsoll/base/bytes.h"
 
 /// The enumerations that all math libraries of the toolkit share, as far as sizes depend on them: cudaDataType and
-/// libraryPropertyType. It stands in the folder of the lowest of these libraries.
+/// libraryPropertyType.
 
 /// The toolkit that the build of torch was made with. CUDA 12's libraries answer other versions of themselves; the
 /// build passes it.
