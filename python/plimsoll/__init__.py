@@ -1,0 +1,1 @@
+"""Plimsoll: how far a GPU may be loaded."""

@@ -1,0 +1,40 @@
+"""The bootstrap: started by path as `python …/plimsoll/run/__main__.py (script.py | -m module) args…`."""
+
+import os
+import sys
+
+_HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _main() -> None:
+    # The package is imported whole, then its home leaves sys.path: the script sees the path that it would see.
+    sys.path.insert(0, _HOME)
+    from plimsoll.run import activation, observer, script, settings
+
+    sys.path.remove(_HOME)
+
+    wanted = settings.claim_main()
+    watched = script.Script(sys.argv[1:])
+    watcher = observer.Observer(wanted, watched.name)
+    activation.reach_children()
+    watcher.wait_for_torch()
+    try:
+        watched.run()
+    except SystemExit as end:
+        watcher.ended(end)
+        end.__traceback__ = None
+        raise
+    except BaseException as error:
+        watcher.ended(error)
+        trace = script.strip_own_frames(error)
+        error.__traceback__ = trace
+        sys.excepthook(type(error), error, trace)
+        # It is printed; what remains (exit code 1, or death by SIGINT) is the interpreter's own business.
+        sys.excepthook = lambda *_: None
+        raise
+    else:
+        watcher.ended(None)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,135 @@
+"""What was alive at the peak, by the user's line.
+
+The allocator's history is looked at rarely: when it has grown long, and at the end. Where it held no higher peak than
+those before it, it is dropped unread. What was alive when a stretch of history began comes from a snapshot taken there.
+"""
+
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from plimsoll.run.blocks import Layout, highest_moment
+from plimsoll.run.history import History, Snapshot
+from plimsoll.run.lines import NO_FRAME, Line, reached_by_user, user_line_of_trace
+from plimsoll.run.peaks import Peaks
+
+# A stretch of history, in allocations (each has up to three entries). Reading one back takes a few tenths of a second.
+STRETCH_ALLOCATIONS = 20_000
+# What the allocator keeps at most: a single phase longer than this loses its beginning.
+MAX_ENTRIES = 2_000_000
+
+Group = Dict[str, Any]
+
+
+class Alive(NamedTuple):
+    """Live allocations of one device at one moment, the largest lines first."""
+
+    active_bytes: int
+    groups: List[Group]
+
+
+def group_by_line(blocks: Iterable[Tuple[int, Line]]) -> List[Group]:
+    sums: Dict[Line, List[int]] = {}
+    for size, line in blocks:
+        entry = sums.setdefault(line, [0, 0])
+        entry[0] += size
+        entry[1] += 1
+    ordered = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
+    return [{"bytes": size, "count": count, **line.as_record()} for line, (size, count) in ordered]
+
+
+class Attribution:
+    """The line of an allocation. Autograd's own threads run no Python: what they allocate is put down to the line that
+    called backward, with `function` saying so. `calls` is kept short: a loop calls backward from few lines."""
+
+    def __init__(self) -> None:
+        self._calls: List[Tuple[int, Line]] = []
+
+    def backward_called(self, time_us: int, line: Optional[Line]) -> None:
+        if line is not None and (not self._calls or self._calls[-1][1] != line):
+            self._calls.append((time_us, line))
+            del self._calls[:-256]
+
+    def line(self, frames: List[Dict[str, Any]], time_us: Optional[int]) -> Line:
+        if reached_by_user(frames):
+            line = user_line_of_trace(frames)
+            assert line is not None
+            return line
+        caller = self._caller(time_us)
+        if caller is not None:
+            return caller._replace(function=f"autograd: backward in {caller.function}")
+        return user_line_of_trace(frames) or NO_FRAME
+
+    def _caller(self, time_us: Optional[int]) -> Optional[Line]:
+        for called_us, line in reversed(self._calls):
+            if time_us is None or called_us <= time_us:
+                return line
+        return None
+
+
+class Contents:
+    def __init__(self, history: History, peaks: Peaks, keep_all: bool, is_capturing: Callable[[], bool]) -> None:
+        self.attribution = Attribution()
+        self._history = history
+        self._peaks = peaks
+        self._keep_all = keep_all
+        self._is_capturing = is_capturing
+        self._best: Dict[int, Alive] = {}
+        self._baseline: Snapshot = {"segments": []}
+        self._skipped: Dict[int, int] = {}  # entries of the trace that are older than the baseline
+        self._allocations = 0
+
+    def at_border(self) -> None:
+        """REQUIRES: right after `peaks` was brought up to date."""
+        if not self._history.started:
+            return
+        allocations = sum(device.allocations for device in self._peaks.devices.values())
+        if allocations - self._allocations < STRETCH_ALLOCATIONS or self._keep_all or self._history.users_own:
+            return
+        if self._is_capturing():
+            return
+        self._read_back()
+        self._allocations = allocations
+        self._history.clear()
+        self._baseline = self._history.snapshot()
+        self._skipped = {index: len(trace) for index, trace in enumerate(self._baseline.get("device_traces", []))}
+        self._baseline["device_traces"] = []
+
+    def finish(self) -> None:
+        if self._history.started:
+            self._read_back()
+
+    def alive_at_peak(self, device: int) -> Optional[Alive]:
+        return self._best.get(device)
+
+    def of_snapshot(self, snapshot: Snapshot, device: int) -> Alive:
+        """What is alive now."""
+        layout = Layout(snapshot, device)
+        return Alive(layout.active_bytes, self._groups(layout))
+
+    def _read_back(self) -> None:
+        higher = [
+            index
+            for index, device in self._peaks.devices.items()
+            if index not in self._best or device.active_peak > self._best[index].active_bytes
+        ]
+        if not higher:
+            return
+        snapshot = self._history.snapshot()
+        for index in higher:
+            traces = snapshot.get("device_traces", [])
+            if index < len(traces):
+                self._read_device(index, traces[index][self._skipped.get(index, 0) :], snapshot)
+
+    def _read_device(self, index: int, trace: List[Dict[str, Any]], snapshot: Snapshot) -> None:
+        start = {"segments": self._baseline["segments"], "allocator_settings": snapshot.get("allocator_settings", {})}
+        moment = highest_moment(Layout(start, index), trace)
+        if index in self._best and moment.active_bytes <= self._best[index].active_bytes:
+            return
+        layout = Layout(start, index)
+        for entry in trace[: moment.entries]:
+            layout.apply(entry)
+        self._best[index] = Alive(layout.active_bytes, self._groups(layout))
+
+    def _groups(self, layout: Layout) -> List[Group]:
+        return group_by_line(
+            (block.size, self.attribution.line(block.frames, block.time_us)) for block in layout.blocks.values()
+        )

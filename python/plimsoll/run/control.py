@@ -1,0 +1,91 @@
+"""The pretend GPU's control interface (control_c.h), through ctypes."""
+
+import ctypes
+import os
+from typing import Any, Callable, List, NamedTuple, Optional
+
+LIBRARY = "libplimsoll_pretend.so"
+_VERSION = 1
+_MEMORY_FIELDS = 14
+_READ_BACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64)
+
+
+class ControlMissing(RuntimeError):
+    pass
+
+
+class DeviceBook(NamedTuple):
+    """What one device holds, in bytes: what nvidia-smi would show, and why it is taken."""
+
+    capacity: int
+    used: int
+    peak: int
+    segments: int
+    context: int
+    nccl: int
+    handles: int
+    segments_peak: int
+    context_peak: int
+    nccl_peak: int
+    handles_peak: int
+    allocations: int
+    frees: int
+    refusals: int
+
+
+class Control:
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._listener: Optional[Any] = None
+        found = library.plimsoll_control_version()
+        if found != _VERSION:
+            raise ControlMissing(f"{LIBRARY} has control version {found}, this observer knows {_VERSION}")
+
+    def device_count(self) -> int:
+        return int(self._library.plimsoll_device_count())
+
+    def memory(self, device: int) -> Optional[DeviceBook]:
+        fields = (ctypes.c_uint64 * _MEMORY_FIELDS)()
+        if self._library.plimsoll_memory(device, fields) < 0:
+            return None
+        return DeviceBook(*fields)
+
+    def host_pinned_peak(self) -> int:
+        fields = (ctypes.c_uint64 * 3)()
+        self._library.plimsoll_host_memory(fields)
+        return int(fields[1])
+
+    def read_backs(self) -> int:
+        fields = (ctypes.c_uint64 * 2)()
+        self._library.plimsoll_work(fields)
+        return int(fields[1])
+
+    def on_read_back(self, listener: Optional[Callable[[int, int], None]]) -> None:
+        """`listener(device, bytes)` runs on the thread that copies. None ends it."""
+        callback = _READ_BACK(listener) if listener is not None else ctypes.cast(None, _READ_BACK)
+        self._library.plimsoll_on_read_back(callback)
+        # The old one is kept until the new one is in place, and for good: a copy on another thread may be inside it.
+        self._listener = (self._listener, callback)
+
+    def unpretended(self) -> List[str]:
+        return [name for name in self._text(self._library.plimsoll_unpretended).splitlines() if name]
+
+    def _text(self, function: Any) -> str:
+        length = function(None, 0)
+        buffer = ctypes.create_string_buffer(length + 1)
+        function(buffer, length + 1)
+        return buffer.value.decode(errors="replace")
+
+
+def load() -> Control:
+    """The library that this process has loaded already (it is preloaded through the faces that need it)."""
+    folder = os.environ.get("PLIMSOLL_PRETEND_DIR")
+    path = os.path.join(folder, LIBRARY) if folder else LIBRARY
+    try:
+        # By the same path or SONAME the loader gives the copy that is there: the state lives in it.
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ControlMissing(f"the pretend GPU is not loaded: {error}") from None
+    library.plimsoll_on_read_back.argtypes = [_READ_BACK]
+    library.plimsoll_on_read_back.restype = None
+    return Control(library)

@@ -1,0 +1,96 @@
+"""Which line of the user's code something comes from.
+
+The user's code is what lies neither in torch nor in an installed package, nor in Python's own library, nor here. The
+innermost such frame is the line; where there is none, the innermost frame of any Python code.
+"""
+
+import linecache
+import os
+import site
+import sys
+import sysconfig
+from types import FrameType
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+
+class Line(NamedTuple):
+    file: str
+    line: int
+    function: str
+
+    def as_record(self) -> Dict[str, Any]:
+        return {**self._asdict(), "code": linecache.getline(self.file, self.line).strip()}
+
+
+NO_FRAME = Line("", 0, "no Python frame")
+
+
+def _library_folders() -> List[str]:
+    folders = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    folders += [path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib")]
+    try:
+        folders += [*site.getsitepackages(), site.getusersitepackages()]
+    except AttributeError:  # virtualenv's site module of old
+        pass
+    folders += [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(torch, "__file__", None):
+        folders.append(os.path.dirname(os.path.abspath(torch.__file__)))
+    seen: Dict[str, None] = {}
+    for folder in folders:
+        seen.setdefault(folder + os.sep)
+        seen.setdefault(os.path.realpath(folder) + os.sep)
+    return list(seen)
+
+
+_libraries: Optional[List[str]] = None
+_is_user_file: Dict[str, bool] = {}
+
+
+def is_user_file(file: str) -> bool:
+    known = _is_user_file.get(file)
+    if known is None:
+        global _libraries
+        if _libraries is None or "torch" in sys.modules:
+            _libraries = _library_folders()
+        absolute = os.path.abspath(file)
+        known = not file.startswith("<") and _is_python(file) and not any(map(absolute.startswith, _libraries))
+        known = known and "torchinductor_" not in absolute
+        _is_user_file[file] = known
+    return known
+
+
+def _is_python(file: str) -> bool:
+    # A trace with native frames names C++ sources and libraries too.
+    return not file.endswith((".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".so")) and file not in ("", "??")
+
+
+def user_line(frame: Optional[FrameType]) -> Optional[Line]:
+    """Of a running frame and its callers; None where there is no Python code but ours."""
+    innermost: Optional[Line] = None
+    while frame is not None:
+        code = frame.f_code
+        if is_user_file(code.co_filename):
+            return Line(code.co_filename, frame.f_lineno, code.co_name)
+        if innermost is None and not code.co_filename.startswith(_OWN):
+            innermost = Line(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back
+    return innermost
+
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def user_line_of_trace(frames: Sequence[Dict[str, Any]]) -> Optional[Line]:
+    """Of the frames in the allocator's trace, the innermost first."""
+    for frame in frames:
+        if is_user_file(frame["filename"]):
+            return Line(frame["filename"], frame["line"], frame["name"])
+    for frame in frames:
+        if _is_python(frame["filename"]) and not frame["filename"].startswith(_OWN):
+            return Line(frame["filename"], frame["line"], frame["name"])
+    return None
+
+
+def reached_by_user(frames: Sequence[Dict[str, Any]]) -> bool:
+    return any(is_user_file(frame["filename"]) for frame in frames)

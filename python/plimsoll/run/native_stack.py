@@ -1,0 +1,54 @@
+"""Which of torch's operators are on this thread's native stack, by the names that libtorch exports for them."""
+
+import ctypes
+import re
+from typing import List
+
+_DEPTH = 96
+_OPERATOR = re.compile(rb"^_ZN2at4_ops(\d+)")
+
+
+class _DlInfo(ctypes.Structure):
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    ]
+
+
+class NativeStack:
+    """Linux with glibc; elsewhere it knows nothing."""
+
+    def __init__(self) -> None:
+        try:
+            process = ctypes.CDLL(None)
+            self._backtrace = process.backtrace
+            self._dladdr = process.dladdr
+        except (OSError, AttributeError):
+            self._backtrace = None
+            return
+        self._dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_DlInfo)]
+
+    def operators(self) -> List[str]:
+        """Names without namespace and overload, the innermost first, each once."""
+        if self._backtrace is None:
+            return []
+        addresses = (ctypes.c_void_p * _DEPTH)()
+        found: List[str] = []
+        info = _DlInfo()
+        for address in addresses[: self._backtrace(addresses, _DEPTH)]:
+            if address and self._dladdr(address, ctypes.byref(info)) and info.symbol:
+                name = operator_name(info.symbol)
+                if name and name not in found:
+                    found.append(name)
+        return found
+
+
+def operator_name(symbol: bytes) -> str:
+    """`nonzero` of at::_ops::nonzero::call as the linker sees it; empty for anything else."""
+    match = _OPERATOR.match(symbol)
+    if match is None:
+        return ""
+    start = match.end()
+    return symbol[start : start + int(match.group(1))].decode()

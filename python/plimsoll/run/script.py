@@ -1,0 +1,79 @@
+"""Runs the user's script in this process as `python script.py` and `python -m module` do."""
+
+import importlib.machinery
+import io
+import os
+import runpy
+import sys
+import types
+from typing import List, Optional
+
+
+class Script:
+    """What stands on the command line: `script.py args…` or `-m module args…`."""
+
+    def __init__(self, arguments: List[str]) -> None:
+        self.is_module = arguments[:1] == ["-m"]
+        rest = arguments[1:] if self.is_module else arguments
+        if not rest:
+            raise SystemExit("usage: __main__.py (script.py | -m module) args...")
+        self.name = rest[0]
+        self.arguments = rest[1:]
+
+    def run(self) -> None:
+        """Returns or raises as the script does, with this file's frames at the top of the traceback."""
+        self._set_paths()
+        main = _fresh_main()
+        if self.is_module:
+            sys.argv = ["-m", *self.arguments]
+            runpy._run_module_as_main(self.name)  # what the interpreter itself calls for -m
+            return
+        sys.argv = [self.name, *self.arguments]
+        if os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz")):
+            sys.path[0:0] = [self.name]
+            runpy._run_module_as_main("__main__", alter_argv=False)
+            return
+        try:
+            with io.open_code(os.path.abspath(self.name)) as file:
+                source = file.read()
+        except OSError as error:
+            sys.stderr.write(
+                f"{sys.executable}: can't open file {os.path.abspath(self.name)!r}: "
+                f"[Errno {error.errno}] {error.strerror}\n"
+            )
+            raise SystemExit(2) from None
+        main.__file__ = self.name
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", self.name)
+        main.__dict__["__cached__"] = None
+        exec(compile(source, self.name, "exec", dont_inherit=True), main.__dict__)
+
+    def _set_paths(self) -> None:
+        # Started by path, Python put our own folder first; under -P it put none.
+        if not getattr(sys.flags, "safe_path", False):
+            first = os.getcwd() if self.is_module else os.path.dirname(os.path.realpath(self.name))
+            if not self.is_module and (os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz"))):
+                del sys.path[0]
+            else:
+                sys.path[0] = first
+
+
+def _fresh_main() -> types.ModuleType:
+    """A `__main__` of the script's own: pickling and spawned children look things up in it by name."""
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = sys.modules["builtins"]
+    main.__dict__["__annotations__"] = {}
+    sys.modules["__main__"] = main
+    return main
+
+
+def strip_own_frames(error: BaseException) -> Optional[types.TracebackType]:
+    """The error's traceback without what Plimsoll (and runpy under it) put above the script."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    above = {runpy.__file__, "<frozen runpy>"}
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file not in above and os.path.dirname(os.path.abspath(file)) != own:
+            break
+        trace = trace.tb_next
+    return trace if trace is not None or isinstance(error, SyntaxError) else error.__traceback__

@@ -1,0 +1,72 @@
+"""`plimsoll_run`: a script under the built `plimsoll run`, as a user would start it."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+import pytest
+
+HOME = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(HOME / "python"))
+
+
+class Run(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+    json: Dict[str, Any]
+
+
+def _command() -> Optional[Path]:
+    build = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
+    return next((path for path in (build / "plimsoll", build / "bin" / "plimsoll") if path.is_file()), None)
+
+
+def _why_not() -> Optional[str]:
+    if _command() is None:
+        return "the plimsoll command is not built"
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return "torch is not installed"
+    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return "torch is not a CUDA build"
+    return None
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[..., str]:
+    """Writes a script into the test's own folder; returns its name."""
+
+    def write(text: str, name: str = "train.py") -> str:
+        (tmp_path / name).write_text(textwrap.dedent(text))
+        return name
+
+    return write
+
+
+@pytest.fixture
+def plimsoll_run(tmp_path: Path) -> Callable[..., Run]:
+    """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
+    reason = _why_not()
+    if reason is not None:
+        pytest.skip(reason)
+
+    def run(*arguments: str, env: Optional[Dict[str, str]] = None, timeout: float = 600) -> Run:
+        report = tmp_path / "report.json"
+        done = subprocess.run(
+            [str(_command()), "run", "--json", str(report), *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        found = json.loads(report.read_text()) if report.exists() else {}
+        return Run(done.returncode, done.stdout, done.stderr, found)
+
+    return run

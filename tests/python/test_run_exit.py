@@ -1,0 +1,132 @@
+"""However a script ends, it ends as it would without us, and what was seen is reported."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+STEP = """
+    import os, sys, torch
+    model = torch.nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    def step():
+        model(torch.randn(8, 64, device="cuda")).sum().backward()
+        optimizer.step()
+    step()
+"""
+
+
+def test_a_script_sees_its_own_name_path_and_arguments(plimsoll_run, script, tmp_path):
+    (tmp_path / "beside.py").write_text("value = 7\n")
+    name = script(
+        """
+        import sys, os, beside
+        assert __name__ == "__main__" and sys.modules["__main__"].__dict__ is globals()
+        assert __spec__ is None and __file__ == "train.py"
+        assert sys.path[0] == os.getcwd()
+        assert not any(os.path.isdir(os.path.join(part, "plimsoll", "run")) for part in sys.path)
+        print(sys.argv, beside.value)
+        """
+    )
+    run = plimsoll_run(name, "--lr", "0.1")
+    assert run.code == 0, run.stderr
+    assert "['train.py', '--lr', '0.1'] 7" in run.stdout
+
+
+def test_a_module_runs_as_main(plimsoll_run, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "job.py").write_text("import sys\nprint(__name__, __spec__.name, sys.argv[1:])\n")
+    run = plimsoll_run("-m", "package.job", "a")
+    assert run.code == 0, run.stderr
+    assert "__main__ package.job ['a']" in run.stdout
+
+
+def test_sys_exit_keeps_its_code_and_the_step_is_reported(plimsoll_run, script):
+    run = plimsoll_run(script(STEP + "    sys.exit(7)\n"))
+    assert run.code == 7
+    assert run.json["exit_code"] == 7
+    assert len(run.json["steps"]) == 1
+
+
+def test_an_exception_prints_the_traceback_that_python_prints(plimsoll_run, script, tmp_path):
+    name = script("def fail():\n    raise ValueError('no')\n\nfail()\n")
+    plain = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True)
+    run = plimsoll_run("--quiet", name)
+    assert run.code == plain.returncode == 1
+    assert run.stderr.strip() == plain.stderr.replace(str(tmp_path) + "/", "").strip()
+    assert run.json["error"] == {"type": "ValueError", "message": "no"}
+
+
+def test_a_syntax_error_is_printed_as_python_prints_it(plimsoll_run, script, tmp_path):
+    name = script("x = (\n")
+    plain = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True)
+    run = plimsoll_run("--quiet", name)
+    assert run.code == 1
+    assert run.stderr.strip() == plain.stderr.replace(str(tmp_path) + "/", "").strip()
+
+
+def test_os_exit_leaves_the_last_step(plimsoll_run, script):
+    run = plimsoll_run(script(STEP + "    os._exit(5)\n"))
+    assert run.code == 5
+    assert len(run.json["steps"]) == 1
+    assert run.json["peak"]["active_bytes"] > 0
+
+
+def test_an_interrupt_is_an_interrupt(plimsoll_run, script):
+    run = plimsoll_run(script(STEP + "    raise KeyboardInterrupt\n"))
+    assert run.code in (130, -signal.SIGINT)
+    assert "KeyboardInterrupt" in run.stderr
+
+
+def test_the_scripts_own_excepthook_is_called(plimsoll_run, script):
+    run = plimsoll_run(
+        script("import sys\nsys.excepthook = lambda kind, error, trace: print('mine', kind.__name__)\nraise OSError\n")
+    )
+    assert run.code == 1
+    assert "mine OSError" in run.stdout
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_steps_ends_the_run_cleanly(plimsoll_run, script, steps):
+    name = script(
+        STEP
+        + """
+    import atexit
+    atexit.register(lambda: print("atexit ran"))
+    try:
+        for _ in range(10):
+            step()
+    finally:
+        print("finally ran")
+    """
+    )
+    run = plimsoll_run("--steps", str(steps), name)
+    assert run.code == 0, run.stderr
+    assert len(run.json["steps"]) == steps
+    assert "finally ran" in run.stdout and "atexit ran" in run.stdout
+
+
+def test_a_script_without_torch_runs(plimsoll_run, script):
+    run = plimsoll_run(script("print('hello')\n"))
+    assert run.code == 0, run.stderr
+    assert "hello" in run.stdout
+    assert run.json["steps"] == []
+
+
+def test_threads_that_outlive_the_script_are_watched(plimsoll_run, script):
+    run = plimsoll_run(
+        script(
+            STEP
+            + """
+    import threading, time
+    def later():
+        time.sleep(0.2)
+        step(); step()
+    threading.Thread(target=later).start()
+    """
+        )
+    )
+    assert run.code == 0, run.stderr
+    assert len(run.json["steps"]) == 3

@@ -1,0 +1,141 @@
+"""The parts of the observer that need no torch."""
+
+import ast
+
+import pytest
+
+from plimsoll.run import blocks, native_stack, peaks, phases, shape_use, stop
+from plimsoll.run.peaks import Window
+
+
+class Recorder:
+    """A timeline whose cuts are numbered: the n-th window has peak n."""
+
+    def __init__(self, steps=None):
+        self.cuts = 0
+        self.timeline = phases.Timeline(self.cut, lambda: None, stop.Stop(steps).check)
+
+    def cut(self):
+        self.cuts += 1
+        return {0: Window(self.cuts, self.cuts, self.cuts, self.cuts, self.cuts)}
+
+    def step(self):
+        self.timeline.forward_begins()
+        self.timeline.backward_begins()
+        self.timeline.backward_ends()
+        self.timeline.optimizer_begins()
+        self.timeline.optimizer_ends()
+
+
+def test_what_follows_the_optimizer_opens_the_next_step():
+    recorder = Recorder()
+    recorder.step()
+    recorder.step()
+    recorder.timeline.close()
+    (_, first), (_, second) = recorder.timeline.numbered_steps()
+    assert list(first) == ["forward", "backward", "other", "optimizer"]
+    assert list(second)[0] == "other"
+    assert recorder.timeline.done_steps == 2
+    assert recorder.timeline.after["other"][0].active_peak == recorder.cuts
+
+
+def test_optimizers_one_after_the_other_are_one_step():
+    recorder = Recorder()
+    recorder.step()
+    recorder.timeline.optimizer_begins()
+    recorder.timeline.optimizer_ends()
+    recorder.step()
+    recorder.timeline.close()
+    assert recorder.timeline.done_steps == 2
+
+
+def test_nested_backward_and_optimizers_inside_it_end_one_step_when_it_ends():
+    recorder = Recorder()
+    timeline = recorder.timeline
+    timeline.forward_begins()
+    timeline.backward_begins()
+    timeline.backward_begins()
+    timeline.optimizer_begins()
+    timeline.optimizer_ends()
+    assert not timeline.backward_ends()
+    assert timeline.done_steps == 0
+    assert timeline.backward_ends()
+    assert timeline.done_steps == 1
+
+
+def test_the_run_stops_where_the_next_step_would_begin():
+    recorder = Recorder(steps=1)
+    recorder.step()
+    recorder.timeline.optimizer_begins()
+    recorder.timeline.optimizer_ends()
+    with pytest.raises(stop.EnoughSteps) as end:
+        recorder.timeline.forward_begins()
+    assert end.value.code == 0
+
+
+def test_a_long_run_keeps_first_last_and_highest_steps():
+    recorder = Recorder()
+    for _ in range(1000):
+        recorder.step()
+    recorder.timeline.close()
+    numbers = [number for number, _ in recorder.timeline.numbered_steps()]
+    assert len(numbers) < 300 and numbers == sorted(set(numbers))
+    assert numbers[0] == 0 and numbers[-1] == 999
+    assert recorder.timeline.highest[0].step in (*numbers, None)
+
+
+def test_peaks_are_folded_and_put_back():
+    def stats(peak):
+        return {"num_ooms": 0, "active": {"all": {"current": 1, "peak": peak}}, "oversize": {"current": 0, "peak": peak}}
+
+    kept = {}
+    peaks.fold_peaks(stats(9), kept)
+    peaks.fold_peaks(stats(4), kept)
+    later = stats(5)
+    peaks.raise_peaks(later, kept)
+    assert later["active"]["all"]["peak"] == later["oversize"]["peak"] == 9
+
+
+@pytest.mark.parametrize(
+    "requested, gap, taken",
+    [
+        (1, 2 << 20, 512),
+        (513, 1024 + 512, 1024),
+        (513, 1024 + 511, 1024 + 511),
+        (3 << 20, 20 << 20, 3 << 20),
+        (19 << 20, 20 << 20, 20 << 20),
+        (3 << 20, (4 << 20) + 512, 3 << 20),
+    ],
+)
+def test_a_block_takes_the_rest_of_a_gap_that_cannot_be_split(requested, gap, taken):
+    assert blocks.Rules({}).taken(requested, gap) == taken
+
+
+def test_rounding_by_parts_of_a_power_of_two():
+    rules = blocks.Rules({"roundup_power2_divisions": {str(1 << power): 4 for power in range(16)}})
+    assert rules.rounded(1200 * 512) == 1280 * 512
+    assert rules.rounded(1 << 20) == 1 << 20
+    assert rules.rounded(700) == 1024
+
+
+def test_operator_names_come_from_mangled_symbols():
+    assert native_stack.operator_name(b"_ZN2at4_ops7nonzero4callERKNS_6TensorE") == "nonzero"
+    assert native_stack.operator_name(b"_ZN2at6native7nonzeroE") == ""
+
+
+@pytest.mark.parametrize(
+    "code, decides",
+    [
+        ("y = torch.zeros(int(n.item()) + 1)", True),
+        ("y = x[: n.item()]", True),
+        ("for i in range(n.item()):\n    y = 1", True),
+        ("print(n.item())", False),
+        ("n = n.item()\ny = torch.zeros(n)", False),
+        ("if n.item() > 3:\n    torch.zeros(int(m.item()))", False),
+    ],
+)
+def test_a_value_decides_a_shape_in_its_own_statement(tmp_path, code, decides):
+    ast.parse(code)
+    path = tmp_path / "code.py"
+    path.write_text(code + "\n")
+    assert shape_use.read_decides_shape(str(path), 1) is decides

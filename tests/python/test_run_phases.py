@@ -1,0 +1,167 @@
+"""Steps and phases, as a training loop means them."""
+
+import pytest
+
+HEAD = """
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(128, 512), nn.Linear(512, 128)
+        def forward(self, x): return self.down(torch.relu(self.up(x)))
+    def net(): return Net().cuda()
+    def data(): return torch.randn(32, 128, device="cuda")
+    model = net()
+    optimizer = torch.optim.AdamW(model.parameters())
+"""
+
+
+def steps_of(run):
+    assert run.code == 0, run.stderr
+    return run.json["steps"]
+
+
+def check_shape(steps, count, phases):
+    assert len(steps) == count
+    for step in steps:
+        assert set(step["phases"]) >= set(phases), step
+        for book in ("active", "reserved"):
+            assert step[f"{book}_peak_bytes"] == max(p[f"{book}_peak_bytes"] for p in step["phases"].values())
+
+
+ALL = ("forward", "backward", "optimizer")
+
+LOOPS = {
+    "plain": """
+    for _ in range(3):
+        optimizer.zero_grad(); model(data()).sum().backward(); optimizer.step()
+    """,
+    "accumulation": """
+    for _ in range(3):
+        for _ in range(4): model(data()).sum().backward()
+        optimizer.step(); optimizer.zero_grad()
+    """,
+    "two optimizers": """
+    other = net(); second = torch.optim.SGD(other.parameters(), lr=0.1)
+    for _ in range(3):
+        other(model(data())).sum().backward(); optimizer.step(); optimizer.zero_grad(); second.step(); second.zero_grad()
+    """,
+    "optimizer in backward": """
+    each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+    def hook(p): each[p].step(); each[p].zero_grad()
+    for p in model.parameters(): p.register_post_accumulate_grad_hook(hook)
+    for _ in range(3): model(data()).sum().backward()
+    """,
+    "checkpointing": """
+    from torch.utils.checkpoint import checkpoint
+    for _ in range(3):
+        x = data().requires_grad_()
+        (checkpoint(model, x, use_reentrant=True) + checkpoint(model, x, use_reentrant=False)).sum().backward()
+        optimizer.step(); optimizer.zero_grad()
+    """,
+    "double backward": """
+    for _ in range(3):
+        x = data().requires_grad_(); y = model(x)
+        g, = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (y.mean() + g.square().mean()).backward(); optimizer.step(); optimizer.zero_grad()
+    """,
+    "grad scaler": """
+    scaler = torch.amp.GradScaler("cuda")
+    for _ in range(3):
+        with torch.autocast("cuda", dtype=torch.float16): loss = model(data()).sum()
+        scaler.scale(loss).backward(); scaler.unscale_(optimizer); scaler.step(optimizer); scaler.update()
+    """,
+    "closure": """
+    lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    def closure(): lbfgs.zero_grad(); loss = model(data()).sum(); loss.backward(); return loss
+    for _ in range(3): lbfgs.step(closure)
+    """,
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_three_rounds_are_three_steps(plimsoll_run, script, loop):
+    phases = ("forward", "backward") if loop == "optimizer in backward" else ALL
+    check_shape(steps_of(plimsoll_run(script(HEAD + LOOPS[loop]))), 3, phases)
+
+
+def test_an_optimizer_that_ran_out_of_memory_does_not_spoil_the_next_step(plimsoll_run, script):
+    loop = """
+    def refuse(*_): raise torch.OutOfMemoryError("pretended")
+    for i in range(3):
+        model(data()).sum().backward()
+        if i == 0:
+            handle = optimizer.register_step_pre_hook(refuse)
+            try: optimizer.step()
+            except torch.OutOfMemoryError: handle.remove()
+        else: optimizer.step()
+    """
+    steps = steps_of(plimsoll_run(script(HEAD + loop)))
+    assert len(steps) == 2
+
+
+def test_a_forward_alone_is_one_open_step(plimsoll_run, script):
+    steps = steps_of(plimsoll_run(script(HEAD + "    with torch.no_grad(): model(data())\n")))
+    check_shape(steps, 1, ("forward",))
+
+
+def test_a_graph_that_holds_the_optimizer_step_counts_each_replay(plimsoll_run, script):
+    loop = """
+    optimizer = torch.optim.Adam(model.parameters(), capturable=True)
+    x = data()
+    def step(): optimizer.zero_grad(set_to_none=True); model(x).sum().backward(); optimizer.step()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(2): step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph): step()
+    for _ in range(3): graph.replay()
+    """
+    assert len(steps_of(plimsoll_run(script(HEAD + loop)))) == 6
+
+
+COMPILED = {
+    "torch.compile(model)": """
+    compiled = torch.compile(model, backend=backend)
+    def step(): compiled(data()).sum().backward(); optimizer.step(); optimizer.zero_grad()
+    """,
+    "model.compile()": """
+    model.compile(backend=backend)
+    def step(): model(data()).sum().backward(); optimizer.step(); optimizer.zero_grad()
+    """,
+    "a compiled optimizer": """
+    opt_step = torch.compile(lambda: optimizer.step(), backend=backend)
+    def step(): model(data()).sum().backward(); opt_step(); optimizer.zero_grad()
+    """,
+    "the whole step": """
+    @torch.compile(backend=backend)
+    def step():
+        loss = model(data()).sum(); loss.backward(); optimizer.step(); optimizer.zero_grad()
+    """,
+}
+
+
+@pytest.mark.parametrize("way", COMPILED)
+def test_compiled_code_is_compiled_once_and_its_steps_are_seen(plimsoll_run, script, way):
+    loop = (
+        """
+    import warnings; warnings.filterwarnings("error", message=".*global hooks.*")
+    graphs = 0
+    def backend(module, inputs):
+        global graphs; graphs += 1
+        return module.forward
+    """
+        + COMPILED[way]
+        + """
+    counts = []
+    for _ in range(6): step(); counts.append(graphs)
+    print("graphs", counts[2], counts[-1])
+    """
+    )
+    run = plimsoll_run(script(HEAD + loop))
+    assert len(steps_of(run)) == 6
+    first, last = next(line for line in run.stdout.splitlines() if line.startswith("graphs")).split()[1:]
+    assert first == last != "0"

@@ -1,0 +1,27 @@
+"""Values read back from the device are zeros: which lines read them, and which decided a shape."""
+
+
+def test_lines_operators_and_shapes(plimsoll_run, script):
+    name = script(
+        """
+        import torch
+        x = torch.ones(8, device="cuda")
+        for _ in range(3):
+            x.sum().item()
+        rows = x[x > 0]
+        n = x.cpu()
+        y = torch.zeros(int(x.sum().item()) + 2)
+        z = torch.unique(x)
+        if x.max() > 3: pass
+        """
+    )
+    run = plimsoll_run(name)
+    assert run.code == 0, run.stderr
+    lines = {line["code"]: line for line in run.json["read_back_lines"]}
+    item = lines["x.sum().item()"]
+    assert (item["count"], item["bytes"], item["op"], item["decided_shape"]) == (3, 12, "aten::item", False)
+    assert lines["rows = x[x > 0]"]["decided_shape"] and lines["rows = x[x > 0]"]["op"] == "aten::nonzero"
+    assert not lines["n = x.cpu()"]["decided_shape"]
+    assert lines["y = torch.zeros(int(x.sum().item()) + 2)"]["decided_shape"]
+    assert not lines["if x.max() > 3: pass"]["decided_shape"]
+    assert sum(line["count"] for line in run.json["read_back_lines"]) == run.json["read_backs"]
