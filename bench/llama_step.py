@@ -1,0 +1,83 @@
+"""Trains Llama with FSDP2 for a few steps and prints, as JSON, how long the build and each step took.
+
+    llama_step.py MODEL STEPS OUT.json             on whatever GPU there is: the pretended one, under `plimsoll run`
+    llama_step.py MODEL STEPS OUT.json --fake      under FakeTensorMode, watched by torch's own FSDPMemTracker
+
+The world size comes from WORLD_SIZE. Both train the same model in the same way: full activation checkpointing, bf16
+with fp32 reduction, AdamW in its foreach form, batch 1, sequence 8192.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from checkpointing import checkpoint_layers
+from llama import PRESETS, Llama
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from train_llama import shard
+
+BATCH, SEQUENCE = 1, 8192
+
+
+def build(name: str, mesh: DeviceMesh) -> Llama:
+    with torch.device("meta"):
+        model = Llama(PRESETS[name], positions=2 * SEQUENCE)
+    checkpoint_layers(model.layers, "full")
+    shard(model, mesh, reshard=True)
+    return model.to_empty(device="cuda")
+
+
+def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
+    tokens = torch.empty(BATCH, SEQUENCE, dtype=torch.long, device="cuda")
+    loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def main() -> None:
+    name, steps, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    fake = "--fake" in sys.argv
+    world_size = int(os.environ["WORLD_SIZE"])
+    mode = contextlib.nullcontext()
+    if fake:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        mode = FakeTensorMode()
+        dist.init_process_group("fake", rank=0, world_size=world_size, store=FakeStore())
+    else:
+        dist.init_process_group("nccl")
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    mesh = init_device_mesh("cuda", (world_size,))
+    with mode:
+        began = time.perf_counter()
+        model = build(name, mesh)
+        built = time.perf_counter() - began
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+        tracker = contextlib.nullcontext()
+        if fake:
+            from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+
+            tracker = FSDPMemTracker(model, optimizer)
+        seconds = []
+        with tracker:
+            for _ in range(steps):
+                began = time.perf_counter()
+                step(model, optimizer)
+                seconds.append(time.perf_counter() - began)
+                if fake:
+                    tracker.reset_mod_stats()  # it keeps one step at a time
+    Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()
