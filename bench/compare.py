@@ -28,13 +28,13 @@ print(json.dumps({"op_seconds": (time.perf_counter() - began) / 20000}), file=op
 """
 
 
-def run(folder: Path, world_size: int, script: str, *arguments: str) -> Dict:
+def run(folder: Path, world_size: int, script: str, *arguments: str, gpu: str = "H100-80GB") -> Dict:
     """The script's own figures, and the wall time of the whole command."""
     out = folder / "out.json"
     where = [arguments[0], arguments[1], str(out), *arguments[2:]] if arguments else [str(out)]
     began = time.perf_counter()
     subprocess.run(
-        [str(HOME / "plimsoll"), "run", "--quiet", "--world-size", str(world_size), script, *where],
+        [str(HOME / "plimsoll"), "run", "--quiet", "--gpu", gpu, "--world-size", str(world_size), script, *where],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
     return {**json.loads(out.read_text()), "wall_seconds": time.perf_counter() - began}
@@ -63,8 +63,8 @@ def main() -> None:
         script.write_text("import json" + ELEMENTWISE)
         print(f"an operator (add_): {run(folder, 1, str(script))['op_seconds'] * 1e6:.2f} us")
 
-        large = run(folder, 1024, STEP, "llama3-405b", "1")
-        print(f"Llama-3-405B, FSDP2, 1,024 ranks, one step: {large['wall_seconds']:.1f} s in all; build on meta and sharding "
+        large = run(folder, 1024, STEP, "llama3-405b", "1", gpu="B200-180GB")
+        print(f"Llama-3-405B, FSDP2, 1,024 ranks, on B200s, one step: {large['wall_seconds']:.1f} s in all; build on meta and sharding "
               f"{large['build_seconds']:.1f} s, step {large['step_seconds'][0]:.1f} s")
 
 

@@ -78,6 +78,17 @@ def user_line(frame: Optional[FrameType]) -> Optional[Line]:
     return innermost
 
 
+def line_or_backward(frame: Optional[FrameType], backward: Optional[Line]) -> Line:
+    """The user's line that is running. On a thread of autograd's there is none, though torch's own Python may run there
+    (FSDP's hooks): then it is the line that called backward."""
+    line = user_line(frame)
+    if line is not None and is_user_file(line.file):
+        return line
+    if backward is not None:
+        return backward._replace(function=f"autograd: backward in {backward.function}")
+    return line or NO_FRAME
+
+
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Optional
 from plimsoll.run.contents import Contents
 from plimsoll.run.history import History, Snapshot
 from plimsoll.run.hooks import Hooks
-from plimsoll.run.lines import NO_FRAME, Line, is_user_file, user_line
+from plimsoll.run.lines import NO_FRAME, Line, is_user_file, line_or_backward
 from plimsoll.run.phases import Timeline
 
 
@@ -47,8 +47,7 @@ class Oom:
 
     def _note(self, device: int, requested: int, total: int, free: int) -> None:
         self.count += 1
-        # On a thread of autograd's there is no Python below the engine: then the line is the one that called backward.
-        line = user_line(sys._getframe()) or self._hooks.backward_line or NO_FRAME
+        line = line_or_backward(sys._getframe(), self._hooks.backward_line if self._timeline.in_backward else None)
         self.last = self._describe(device, requested, total, free, line)
         if self._history.started:
             self.last_snapshot = self._history.snapshot()

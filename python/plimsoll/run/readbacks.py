@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from plimsoll.run.control import Control
 from plimsoll.run.hooks import Hooks
-from plimsoll.run.lines import NO_FRAME, Line, user_line
+from plimsoll.run.lines import Line, line_or_backward
 from plimsoll.run.native_stack import NativeStack
 from plimsoll.run.shape_use import read_decides_shape
 
@@ -55,7 +55,7 @@ class ReadBacks:
 
     def _note(self, size: int) -> None:
         frame = sys._getframe()
-        line = user_line(frame) or self._hooks.backward_line or NO_FRAME
+        line = line_or_backward(frame, self._hooks.backward_line)
         key = (line, _instruction(frame))
         place = self._places.get(key)
         if place is None:
