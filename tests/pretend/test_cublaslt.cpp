@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cublaslt/abi.h"
-#include "plimsoll/pretend/cublaslt/library_types.h"
+#include "plimsoll/pretend/cuda/library_types.h"
 #include "pretend/recorder.h"
 
 using namespace plimsoll::pretend;

@@ -49,6 +49,18 @@ TEST_CASE("when the window's end is reached the first gap is used again") {
   CHECK(card.memory.counters().used == 10_MiB);
 }
 
+TEST_CASE("a gap at the window's end that is used again is not handed out twice") {
+  Card card(80_MiB, 161_MiB + DeviceMemory::kVariables + kGranularity);
+  REQUIRE(card.memory.reserve(60_MiB));
+  const Address second = *card.memory.reserve(60_MiB);
+  REQUIRE(card.memory.unreserve(second));
+  const Address large = *card.memory.reserve(80_MiB);
+  const Address small = *card.memory.reserve(10_MiB);
+  CHECK(large == second);
+  CHECK((small >= large + 80_MiB || small + 10_MiB <= large));
+  CHECK_FALSE(card.memory.reserve(~Bytes{0}));
+}
+
 TEST_CASE("an allocation over the capacity is refused and changes nothing but the count of refusals") {
   Card card;
   REQUIRE(card.memory.allocate(60_MiB));

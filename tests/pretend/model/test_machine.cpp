@@ -87,10 +87,12 @@ TEST_CASE("the feed gives each listener the kinds it asked for, until it stops")
 TEST_CASE("captured work is not done but kept, and a launch of the graph reports it") {
   Machine machine({.profile = small_profile()});
   Stream* stream = machine.create_stream(0, 0, 0);
-  REQUIRE(machine.begin_capture(*stream, 0, nullptr));
-  CHECK_FALSE(machine.begin_capture(*stream, 0, nullptr));
-  REQUIRE(machine.enqueue(*stream, launch("captured")) != nullptr);
+  REQUIRE(machine.begin_capture(*stream, nullptr));
+  CHECK_FALSE(machine.begin_capture(*stream, nullptr));
+  int host_calls = 0;
+  machine.enqueue(*stream, launch("captured"), [&] { ++host_calls; });
   CHECK(machine.launches() == 0);
+  CHECK(host_calls == 0);
   const auto graph = machine.end_capture(*stream);
   REQUIRE(graph);
   std::vector<std::string> heard;
@@ -102,6 +104,7 @@ TEST_CASE("captured work is not done but kept, and a launch of the graph reports
   machine.launch(*(*graph)->clone(), *stream);
   CHECK(heard == std::vector<std::string>{"captured", "captured"});
   CHECK(machine.launches() == 2);
+  CHECK(host_calls == 2);
   delete *graph;
 }
 
@@ -110,23 +113,77 @@ TEST_CASE("a stream that waits for a captured stream's event joins the capture a
   Stream* origin = machine.create_stream(0, 0, 0);
   Stream* other = machine.create_stream(0, 0, 0);
   StreamEvent* event = machine.create_event(0, 0);
-  REQUIRE(machine.begin_capture(*origin, 0, nullptr));
+  REQUIRE(machine.begin_capture(*origin, nullptr));
   machine.record(*event, *origin);
-  machine.wait(*other, *event);
-  CHECK(machine.capture_of(*other) == machine.capture_of(*origin));
-  REQUIRE(machine.enqueue(*other, launch("joined")) != nullptr);
+  CHECK(machine.wait(*other, *event));
+  CHECK(machine.capture_of(*other)->id == machine.capture_of(*origin)->id);
+  machine.enqueue(*other, launch("joined"));
   CHECK_FALSE(machine.end_capture(*other));
   const auto graph = machine.end_capture(*origin);
   REQUIRE(graph);
   CHECK((*graph)->nodes().size() == 1);
-  CHECK(machine.capture_of(*other) == nullptr);
+  CHECK_FALSE(machine.capture_of(*other));
   delete *graph;
+}
+
+TEST_CASE("a graph's edges are what streams and events demand, and no more") {
+  Machine machine({.profile = small_profile()});
+  Stream* origin = machine.create_stream(0, 0, 0);
+  Stream* side = machine.create_stream(0, 0, 0);
+  StreamEvent* fork = machine.create_event(0, 0);
+  StreamEvent* join = machine.create_event(0, 0);
+  REQUIRE(machine.begin_capture(*origin, nullptr));
+  machine.enqueue(*origin, launch("first"));
+  machine.record(*fork, *origin);
+  machine.wait(*side, *fork);
+  machine.enqueue(*origin, launch("left"));
+  machine.enqueue(*side, launch("right"));
+  machine.record(*join, *side);
+  machine.wait(*origin, *join);
+  machine.enqueue(*origin, launch("last"));
+  Graph* graph = *machine.end_capture(*origin);
+  const auto before = [&](std::size_t node) {
+    std::vector<std::string> names;
+    for (const GraphNode* dependency : graph->nodes()[node]->dependencies) names.push_back(dependency->name);
+    return names;
+  };
+  CHECK(before(0).empty());
+  CHECK(before(1) == std::vector<std::string>{"first"});
+  CHECK(before(2) == std::vector<std::string>{"first"});
+  CHECK(before(3) == std::vector<std::string>{"left", "right"});
+  CHECK(graph->clone()->nodes()[3]->dependencies.size() == 2);
+  delete graph;
+}
+
+TEST_CASE("the default stream cannot join a capture, and a destroyed stream ends its own") {
+  Machine machine({.profile = small_profile()});
+  Stream* stream = machine.create_stream(0, 0, 0);
+  StreamEvent* event = machine.create_event(0, 0);
+  REQUIRE(machine.begin_capture(*stream, nullptr));
+  machine.record(*event, *stream);
+  CHECK_FALSE(machine.wait(machine.device(0).default_stream, *event));
+  CHECK_FALSE(machine.capture_of(*stream)->active);
+  machine.destroy_stream(stream);
+  CHECK_FALSE(machine.forbid_in_captures_of(0));
+}
+
+TEST_CASE("a pool that is destroyed lives until the last of its memory is freed") {
+  Machine machine({.profile = small_profile()});
+  Device& device = machine.device(0);
+  MemoryPool* pool = device.made_pools.create(0, device.memory);
+  const auto address = *device.made_pools.allocate(*pool, 1_MiB);
+  CHECK(device.made_pools.destroy(pool));
+  CHECK_FALSE(device.made_pools.contains(pool));
+  CHECK(device.memory.counters().used == MemoryPool::kChunk);
+  CHECK(device.made_pools.free(address));
+  CHECK_FALSE(device.made_pools.free(address));
+  CHECK(device.memory.counters().used == 0);
 }
 
 TEST_CASE("waiting for a captured stream invalidates the capture") {
   Machine machine({.profile = small_profile()});
   Stream* stream = machine.create_stream(0, 0, 0);
-  REQUIRE(machine.begin_capture(*stream, 0, nullptr));
+  REQUIRE(machine.begin_capture(*stream, nullptr));
   CHECK(machine.forbid_in_capture(*stream));
   CHECK_FALSE(machine.end_capture(*stream));
   CHECK_FALSE(machine.forbid_in_capture(*stream));

@@ -118,6 +118,6 @@ PLIMSOLL_API const char* cublasGetStatusName(int status) {
 }
 
 PLIMSOLL_API const char* cublasGetStatusString(int status) {
-  const bool named = status == kNotSupported && *last_unpretended() != '\0';
-  return named ? last_unpretended() : cublasGetStatusName(status);
+  const bool named = status == kNotSupported && *last_unpretended("cublas") != '\0';
+  return named ? last_unpretended("cublas") : cublasGetStatusName(status);
 }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cublas/abi.h"
-#include "plimsoll/pretend/cublas/read_back.h"
 #include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/model/library_call.h"
 
@@ -26,8 +25,7 @@ int reduce(const char* function, const Handle* handle, void* result, Bytes bytes
   if (status != kSuccess) return status;
   if (result == nullptr) return kInvalidValue;
   if (handle->pointer_mode.load(std::memory_order_relaxed) != kHostPointers || !is_host(result)) return kSuccess;
-  read_back(function, handle->stream.load(std::memory_order_relaxed), bytes, result);
-  std::memset(result, 0, bytes);
+  enqueue_read_back(function, nullptr, {result, bytes, bytes}, handle->stream.load(std::memory_order_relaxed));
   return kSuccess;
 }
 

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cublas/abi.h"
-#include "plimsoll/pretend/cublas/read_back.h"
 #include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 
@@ -39,10 +38,8 @@ int download(const char* function, const Pieces& pieces, const void* source, voi
   if (pieces.columns == 0 || pieces.bytes == 0) return kSuccess;
   if (source == nullptr || destination == nullptr || stream_of(stream_handle) == nullptr) return kInvalidValue;
   if (!is_host(destination)) return kMappingError;
-  read_back(function, stream_handle, pieces.bytes * static_cast<Bytes>(pieces.columns), destination, source);
-  for (int column = 0; column < pieces.columns; ++column) {
-    std::memset(static_cast<char*>(destination) + pieces.pitch * static_cast<Bytes>(column), 0, pieces.bytes);
-  }
+  enqueue_read_back(function, source,
+                    {destination, pieces.pitch, pieces.bytes, static_cast<Bytes>(pieces.columns)}, stream_handle);
   return kSuccess;
 }
 

@@ -116,7 +116,7 @@ PLIMSOLL_API const char* cudnnGetErrorString(int status) {
 
 PLIMSOLL_API void cudnnGetLastErrorString(char* message, std::size_t capacity) {
   if (message == nullptr || capacity == 0) return;
-  const char* function = last_unpretended();
+  const char* function = last_unpretended("cudnn");
   if (*function == '\0') {
     *message = '\0';
   } else {

@@ -89,16 +89,14 @@ ssize_t write_zeros(int descriptor, std::size_t bytes, off_t offset) {
   return static_cast<ssize_t>(written);
 }
 
+/// The file gets zeros: to the machine that is a read-back like any other, of nothing more to write.
 void report_read_back(const void* source, std::size_t bytes) {
-  machine().count_read_back();
-  if (!machine().feed().listened(Happening::kReadBack)) return;
   Event event;
   event.kind = Happening::kReadBack;
-  event.device = machine().device_of(source).value_or(0);
   event.name = "cuFileWrite";
   event.bytes = bytes;
   event.source = source;
-  machine().feed().publish(event);
+  machine().enqueue(machine().device(machine().device_of(source).value_or(0)).default_stream, event);
 }
 
 }  // namespace

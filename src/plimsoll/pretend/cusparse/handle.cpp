@@ -18,17 +18,8 @@ int enqueue(const char* function, const Handle* handle) {
 
 void read_back_zero(const char* function, const Handle* handle, int* destination) {
   if (!is_host(destination)) return;
-  Stream* stream = stream_of(handle->stream.load(std::memory_order_relaxed));
-  if (stream != nullptr) {
-    Event event;
-    event.kind = Happening::kReadBack;
-    event.name = function;
-    event.bytes = sizeof *destination;
-    event.destination = destination;
-    machine().count_read_back();
-    machine().enqueue(*stream, event);
-  }
-  *destination = 0;
+  const HostRows one{destination, sizeof *destination, sizeof *destination};
+  enqueue_read_back(function, nullptr, one, handle->stream.load(std::memory_order_relaxed));
 }
 
 }  // namespace plimsoll::pretend::cusparse
@@ -119,6 +110,6 @@ PLIMSOLL_API const char* cusparseGetErrorName(int status) {
 
 /// Where a call that is not pretended was made last, its name is the most useful thing to say.
 PLIMSOLL_API const char* cusparseGetErrorString(int status) {
-  const bool named = status == kNotSupported && *last_unpretended() != '\0';
-  return named ? last_unpretended() : cusparseGetErrorName(status);
+  const bool named = status == kNotSupported && *last_unpretended("cusparse") != '\0';
+  return named ? last_unpretended("cusparse") : cusparseGetErrorName(status);
 }

@@ -5,6 +5,7 @@
 
 #include "plimsoll/pretend/cuda/attributes.h"
 #include "plimsoll/pretend/cuda/uuid.h"
+#include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/driver/driver.h"
 #include "plimsoll/pretend/model/current.h"
 
@@ -14,7 +15,7 @@ using namespace plimsoll::pretend::driver;
 PLIMSOLL_API CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 
 PLIMSOLL_API CUresult cuDriverGetVersion(int* version) {
-  *version = CUDA_VERSION;
+  *version = kCudaVersion;
   return CUDA_SUCCESS;
 }
 
@@ -24,26 +25,26 @@ PLIMSOLL_API CUresult cuDeviceGetCount(int* count) {
 }
 
 PLIMSOLL_API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *value = device_attribute(machine().profile(), device, attribute);
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDeviceGetName(char* name, int capacity, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(name, static_cast<std::size_t>(capacity), "%s", machine().profile().device_name.c_str());
   return CUDA_SUCCESS;
 }
 
 #undef cuDeviceGetUuid
 PLIMSOLL_API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   fill_uuid(uuid->bytes, device);
   return CUDA_SUCCESS;
 }
@@ -52,32 +53,32 @@ PLIMSOLL_API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 PLIMSOLL_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid(uuid, device); }
 
 PLIMSOLL_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *bytes = machine().profile().memory;
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-  if (!is_device(device) || !is_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device) || !has_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
   *can = device != peer ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDeviceGetPCIBusId(char* text, int capacity, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", device + 1);
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (flags != nullptr) *flags = 0;
   if (active != nullptr) *active = machine().device(device).has_context() ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (!machine().device(device).ensure_context(machine().profile())) return CUDA_ERROR_OUT_OF_MEMORY;
   *context = context_of(device);
   return CUDA_SUCCESS;
@@ -122,6 +123,7 @@ PLIMSOLL_API CUresult cuCtxGetDevice(CUdevice* device) {
 }
 
 PLIMSOLL_API CUresult cuCtxSynchronize() {
+  if (machine().forbid_in_captures_of(current_device())) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   machine().synchronize(here().index, "cuCtxSynchronize");
   return CUDA_SUCCESS;
 }
@@ -134,6 +136,6 @@ PLIMSOLL_API CUresult cuCtxGetLimit(size_t* value, CUlimit) {
 PLIMSOLL_API CUresult cuCtxSetLimit(CUlimit, size_t) { return CUDA_SUCCESS; }
 
 PLIMSOLL_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
-  *version = CUDA_VERSION;
+  *version = kCudaVersion;
   return CUDA_SUCCESS;
 }

@@ -7,19 +7,10 @@
 
 namespace plimsoll::pretend::driver {
 
-inline bool is_device(int device) { return device >= 0 && device < machine().device_count(); }
-
 /// The primary context of a device, as a handle: the device itself.
 inline CUcontext context_of(int device) { return reinterpret_cast<CUcontext>(&machine().device(device)); }
 
 inline Device* device_of(CUcontext context) { return reinterpret_cast<Device*>(context); }
-
-/// The current device, with its context created.
-inline Device& here() {
-  Device& device = machine().device(current_device());
-  device.ensure_context(machine().profile());
-  return device;
-}
 
 /// The device in whose address space `pointer` lies; none for host memory.
 inline Device* device_of(CUdeviceptr pointer) {

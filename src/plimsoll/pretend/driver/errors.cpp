@@ -45,9 +45,9 @@ PLIMSOLL_API CUresult cuGetErrorName(CUresult error, const char** name) {
 }
 
 PLIMSOLL_API CUresult cuGetErrorString(CUresult error, const char** text) {
-  if (error == CUDA_ERROR_NOT_SUPPORTED && *last_unpretended() != '\0') {
+  if (error == CUDA_ERROR_NOT_SUPPORTED && *last_unpretended("cu") != '\0') {
     thread_local std::string message;
-    message = std::string(last_unpretended()) + " is not pretended by Plimsoll";
+    message = std::string(last_unpretended("cu")) + " is not pretended by Plimsoll";
     *text = message.c_str();
     return CUDA_SUCCESS;
   }

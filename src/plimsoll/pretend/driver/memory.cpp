@@ -109,8 +109,8 @@ PLIMSOLL_API CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void*, size
 }
 
 PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr, size_t bytes) {
-  machine().count_read_back();
-  std::memset(destination, 0, bytes);
+  enqueue_read_back("cuMemcpyDtoH", nullptr, {destination, bytes, bytes}, nullptr);
+  machine().synchronize(here().index, "cuMemcpyDtoH");
   return CUDA_SUCCESS;
 }
 

@@ -22,22 +22,8 @@ CUresult load(CUmodule* module) {
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
-                CUstream handle) {
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Event event;
-  event.kind = Happening::kLaunch;
-  const bool named =
-      machine().feed().listened(Happening::kLaunch) || stream->capturing.load(std::memory_order_relaxed);
-  event.name = named ? functions().kernel_name(function) : "";
-  for (int i = 0; i < 3; ++i) {
-    event.grid[i] = grid[i];
-    event.block[i] = block[i];
-  }
-  event.shared = shared;
-  machine().enqueue(*stream, event);
-  return CUDA_SUCCESS;
+CUresult launch(const Launch& launch, CUstream stream) {
+  return enqueue_launch(launch, stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
@@ -55,7 +41,8 @@ PLIMSOLL_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const 
 }
 
 PLIMSOLL_API CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, CUmodule, const char* name) {
-  const auto place = functions().variable(functions().make_kernel(name));
+  const auto place = functions().variable(functions().name_key(name));
+  if (place.offset + place.bytes > DeviceMemory::kVariables) return CUDA_ERROR_NOT_FOUND;
   if (pointer != nullptr) *pointer = here().memory.variables() + place.offset;
   if (bytes != nullptr) *bytes = place.bytes;
   return CUDA_SUCCESS;
@@ -110,18 +97,21 @@ PLIMSOLL_API CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CU
 PLIMSOLL_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                      CUstream stream, void**, void**) {
-  return launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream);
+  return launch({function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream);
 }
 
 PLIMSOLL_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                                 CUstream stream, void**) {
-  return launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream);
+  return launch({function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream);
 }
 
 PLIMSOLL_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void**) {
-  return launch(function, {config->gridDimX, config->gridDimY, config->gridDimZ},
-                {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, config->hStream);
+  return launch({function,
+                 {config->gridDimX, config->gridDimY, config->gridDimZ},
+                 {config->blockDimX, config->blockDimY, config->blockDimZ},
+                 config->sharedMemBytes},
+                config->hStream);
 }
 
 PLIMSOLL_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int threads, size_t shared) {

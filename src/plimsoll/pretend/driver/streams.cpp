@@ -51,7 +51,10 @@ PLIMSOLL_API CUresult cuStreamQuery(CUstream handle) {
 PLIMSOLL_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
   Stream* const stream = stream_of(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *out = machine().capture_of(*stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  const auto capture = machine().capture_of(*stream);
+  *out = !capture          ? CU_STREAM_CAPTURE_STATUS_NONE
+         : capture->active ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                           : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
   return CUDA_SUCCESS;
 }
 
@@ -66,8 +69,7 @@ PLIMSOLL_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, u
   Stream* const stream = stream_of(handle);
   StreamEvent* const event = event_of(event_handle);
   if (stream == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  machine().wait(*stream, *event);
-  return CUDA_SUCCESS;
+  return machine().wait(*stream, *event) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 PLIMSOLL_API CUresult cuEventCreate(CUevent* event, unsigned flags) {

@@ -18,7 +18,7 @@ CUmemGenericAllocationHandle join(int device, DeviceMemory::Handle handle) {
 
 Device* device_in(CUmemGenericAllocationHandle handle) {
   const auto index = static_cast<int>(handle >> kDeviceShift);
-  return is_device(index) ? &machine().device(index) : nullptr;
+  return has_device(index) ? &machine().device(index) : nullptr;
 }
 
 DeviceMemory::Handle handle_in(CUmemGenericAllocationHandle handle) { return handle & ((1ULL << kDeviceShift) - 1); }
@@ -54,7 +54,7 @@ PLIMSOLL_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t b
                                   const CUmemAllocationProp* properties, unsigned long long) {
   if (properties == nullptr || bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return refused("cuMemCreate on the host");
-  if (!is_device(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!has_device(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   Device& device = machine().device(properties->location.id);
   device.ensure_context(machine().profile());
   const auto created = device.memory.create(bytes);

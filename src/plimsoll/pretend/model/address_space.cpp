@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "plimsoll/base/errors.h"
@@ -41,11 +42,13 @@ std::optional<Address> AddressSpace::take(Bytes bytes) {
   std::optional<Address> start;
   if (bytes <= base_ + allocatable_ - next_) {
     start = next_;
-    next_ += bytes;
   } else {
     start = first_gap(bytes);
   }
-  if (start) taken_.emplace(*start, bytes);
+  if (start) {
+    taken_.emplace(*start, bytes);
+    next_ = std::max(next_, *start + bytes);  // a gap at the end reaches past what was fresh until now
+  }
   return start;
 }
 

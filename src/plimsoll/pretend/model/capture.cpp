@@ -6,20 +6,35 @@
 
 namespace plimsoll::pretend {
 
-void Machine::wait(Stream& stream, StreamEvent& event) {
-  if (active_captures_.load(std::memory_order_relaxed) == 0) return;
+bool Machine::wait(Stream& stream, StreamEvent& event) {
+  if (active_captures_.load(std::memory_order_relaxed) == 0) return true;
   std::lock_guard lock(capture_mutex_);
   const std::shared_ptr<Capture> capture = event.capture.lock();
-  if (!capture || stream.capture) return;
-  stream.capture = capture;
-  stream.capturing.store(true, std::memory_order_relaxed);
-  capture->streams.push_back(&stream);
+  if (!capture) return true;
+  if (stream.id == 0) {
+    capture->state = Capture::State::kInvalidated;
+    return false;
+  }
+  if (!stream.capture) {
+    stream.capture = capture;
+    stream.capturing.store(true, std::memory_order_relaxed);
+    capture->streams.push_back(&stream);
+  }
+  if (stream.capture != capture) return true;
+  std::vector<GraphNode*>& ends = capture->ends[&stream];
+  for (GraphNode* node : event.captured_ends) {
+    if (std::find(ends.begin(), ends.end(), node) == ends.end()) ends.push_back(node);
+  }
+  return true;
 }
 
-bool Machine::begin_capture(Stream& stream, int mode, Graph* into) {
+bool Machine::begin_capture(Stream& stream, Graph* into) {
   std::lock_guard lock(capture_mutex_);
   if (stream.capture) return false;
-  auto capture = std::make_shared<Capture>(next_capture_id_++, mode, into != nullptr ? into : new Graph, into == nullptr);
+  auto capture = std::make_shared<Capture>();
+  capture->id = next_capture_id_++;
+  capture->graph = into != nullptr ? into : new Graph;
+  capture->owns_graph = into == nullptr;
   capture->streams.push_back(&stream);
   stream.capture = capture;
   stream.capturing.store(true, std::memory_order_relaxed);
@@ -28,21 +43,24 @@ bool Machine::begin_capture(Stream& stream, int mode, Graph* into) {
   return true;
 }
 
+void Machine::abandon(const std::shared_ptr<Capture>& capture) {
+  const std::shared_ptr<Capture> kept = capture;
+  for (Stream* stream : kept->streams) {
+    stream->capture.reset();
+    stream->capturing.store(false, std::memory_order_relaxed);
+  }
+  std::erase(captures_, kept);
+  active_captures_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 std::optional<Graph*> Machine::end_capture(Stream& stream) {
   std::lock_guard lock(capture_mutex_);
   const std::shared_ptr<Capture> capture = stream.capture;
   if (!capture || capture->streams.front() != &stream) return std::nullopt;
-  for (Stream* joined : capture->streams) {
-    joined->capture.reset();
-    joined->capturing.store(false, std::memory_order_relaxed);
-  }
-  std::erase(captures_, capture);
-  active_captures_.fetch_sub(1, std::memory_order_relaxed);
-  if (capture->state == Capture::State::kInvalidated) {
-    if (capture->owns_graph) delete capture->graph;
-    return std::nullopt;
-  }
-  return capture->graph;
+  abandon(capture);
+  if (capture->state == Capture::State::kActive) return capture->graph;
+  if (capture->owns_graph) delete capture->graph;
+  return std::nullopt;
 }
 
 bool Machine::forbid_in_capture(Stream& stream) {
@@ -67,10 +85,17 @@ bool Machine::forbid_in_captures_of(int index) {
   return found;
 }
 
-std::shared_ptr<Capture> Machine::capture_of(Stream& stream) {
-  if (!stream.capturing.load(std::memory_order_relaxed)) return nullptr;
+std::optional<CaptureView> Machine::capture_of(Stream& stream) {
+  if (!stream.capturing.load(std::memory_order_relaxed)) return std::nullopt;
   std::lock_guard lock(capture_mutex_);
-  return stream.capture;
+  if (!stream.capture) return std::nullopt;
+  const Capture& capture = *stream.capture;
+  const auto ends = capture.ends.find(&stream);
+  return CaptureView{.active = capture.state == Capture::State::kActive,
+                     .id = capture.id,
+                     .graph = capture.graph,
+                     .is_origin = capture.streams.front() == &stream,
+                     .ends = ends != capture.ends.end() ? ends->second : std::vector<GraphNode*>()};
 }
 
 }  // namespace plimsoll::pretend

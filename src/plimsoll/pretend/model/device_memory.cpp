@@ -146,6 +146,7 @@ std::optional<Bytes> DeviceMemory::bytes_of(Handle handle) const {
 }
 
 std::optional<Address> DeviceMemory::reserve(Bytes bytes) {
+  if (bytes == 0 || bytes > space_.bytes()) return std::nullopt;
   std::lock_guard lock(mutex_);
   return space_.take(round_up(bytes, kGranularity));
 }

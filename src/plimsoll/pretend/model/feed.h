@@ -56,7 +56,9 @@ struct Event {
 };
 
 /// Hands every event to whoever listens for its kind. Thread-safe; where nobody does, `listened()` is one relaxed load
-/// and nothing else is paid. Listeners run on the thread that made the call, outside every lock of the model, and must not throw.
+/// and nothing else is paid. Listeners run on the thread that made the call, outside the locks of memory, streams and
+/// captures, and must not throw. What a memory pool or a communicator takes for itself is told while that one is locked: a
+/// listener must not call back into it.
 class Feed {
  public:
   using Listener = std::function<void(const Event&)>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 namespace plimsoll::pretend {
 
@@ -18,8 +19,9 @@ const char* Functions::kernel_name(const void* key) {
     std::stable_sort(kernels_.begin(), kernels_.end(), before);
     sorted_ = true;
   }
-  const auto found = std::lower_bound(kernels_.begin(), kernels_.end(), Kernel{key, nullptr}, before);
-  return found != kernels_.end() && found->key == key ? found->name : "?";
+  // Of several entries for one key the newest counts: a library that was closed may have left its own behind.
+  const auto after = std::upper_bound(kernels_.begin(), kernels_.end(), Kernel{key, nullptr}, before);
+  return after != kernels_.begin() && std::prev(after)->key == key ? std::prev(after)->name : "?";
 }
 
 const void* Functions::make_kernel(const std::string& name) {
@@ -30,6 +32,11 @@ const void* Functions::make_kernel(const std::string& name) {
   }
   add_kernel(kept, kept->c_str());
   return kept;
+}
+
+const void* Functions::name_key(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  return &names_[name];
 }
 
 void Functions::add_variable(const void* key, Bytes bytes) {

@@ -22,6 +22,9 @@ class Functions {
   /// A kernel of a module that was loaded at run time: makes a key for it. The name is copied.
   const void* make_kernel(const std::string& name);
 
+  /// A key for a variable of a module that was loaded at run time: the same for the same name.
+  const void* name_key(const std::string& name);
+
   void add_variable(const void* key, Bytes bytes);
   /// Where the variable lies in a device's area for variables, and its size. A variable that was never registered is
   /// given a place of 4 KiB.
@@ -41,6 +44,7 @@ class Functions {
   std::vector<Kernel> kernels_;
   bool sorted_ = true;
   std::vector<std::string*> made_;
+  std::unordered_map<std::string, char> names_;
   std::unordered_map<const void*, Place> variables_;
   Bytes next_offset_ = 0;
 };

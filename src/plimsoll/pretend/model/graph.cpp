@@ -1,24 +1,31 @@
 #include "plimsoll/pretend/model/graph.h"
 
+#include <utility>
+
 namespace plimsoll::pretend {
 
-GraphNode& Graph::add(const Event& event) {
+Graph::Graph() = default;
+Graph::~Graph() = default;
+
+GraphNode& Graph::add(const Event& event, std::vector<GraphNode*> dependencies) {
   auto node = std::make_unique<GraphNode>();
   node->event = event;
   node->name = event.name;
   node->event.name = node->name.c_str();
-  if (!nodes_.empty()) node->previous = nodes_.back().get();
+  node->dependencies = std::move(dependencies);
   nodes_.push_back(std::move(node));
   return *nodes_.back();
 }
 
 std::unique_ptr<Graph> Graph::clone() const {
   auto copy = std::make_unique<Graph>();
+  std::unordered_map<const GraphNode*, GraphNode*> counterpart;
   for (const auto& node : nodes_) {
     GraphNode& added = copy->add(node->event);
-    added.host_function = node->host_function;
-    added.host_argument = node->host_argument;
-    if (node->child) added.child = node->child->clone();
+    counterpart[node.get()] = &added;
+    for (const GraphNode* dependency : node->dependencies) added.dependencies.push_back(counterpart.at(dependency));
+    added.host_work = node->host_work;
+    for (const auto& child : node->children) added.children.push_back(child->clone());
   }
   return copy;
 }

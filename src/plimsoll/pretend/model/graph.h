@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "plimsoll/pretend/model/feed.h"
@@ -13,16 +15,18 @@ namespace plimsoll::pretend {
 struct GraphNode {
   Event event;
   std::string name;
-  void (*host_function)(void*) = nullptr;  ///< run at each launch, when set
-  void* host_argument = nullptr;
-  GraphNode* previous = nullptr;       ///< the node it follows; none for the first
-  std::unique_ptr<class Graph> child;  ///< the body of a conditional node
+  std::function<void()> host_work;       ///< done at each launch, when set
+  std::vector<GraphNode*> dependencies;  ///< the nodes that it waits for, of the same graph
+  /// The bodies of a conditional node.
+  std::vector<std::unique_ptr<class Graph>> children;
 };
 
-/// A recorded sequence of work. Nodes keep the order in which they were captured; edges between them are that order.
+/// Recorded work, in the order in which it was captured, each piece with the pieces that it waits for.
 class Graph {
  public:
-  GraphNode& add(const Event& event);
+  Graph();
+  ~Graph();
+  GraphNode& add(const Event& event, std::vector<GraphNode*> dependencies = {});
   const std::vector<std::unique_ptr<GraphNode>>& nodes() const { return nodes_; }
   std::unique_ptr<Graph> clone() const;
 
@@ -31,19 +35,26 @@ class Graph {
 };
 
 /// A capture under way. Streams that wait for an event of a captured stream join it.
-/// Guarded by Machine::capture_mutex().
-class Capture {
- public:
+/// Guarded by Machine::capture_mutex_.
+struct Capture {
   enum class State { kActive, kInvalidated };
 
-  Capture(std::uint64_t id, int mode, Graph* graph, bool owns_graph) : id(id), mode(mode), graph(graph), owns_graph(owns_graph) {}
-
-  const std::uint64_t id;
-  const int mode;
-  Graph* const graph;
-  const bool owns_graph;  ///< false: capture into a graph of the caller's
+  std::uint64_t id = 0;
+  Graph* graph = nullptr;
+  bool owns_graph = true;  ///< false: a graph of the caller's is captured into
   State state = State::kActive;
   std::vector<struct Stream*> streams;  ///< the origin first
+  /// What the next piece of work on a stream waits for.
+  std::unordered_map<const struct Stream*, std::vector<GraphNode*>> ends;
+};
+
+/// A capture as it was at one moment.
+struct CaptureView {
+  bool active = false;  ///< false: invalidated
+  std::uint64_t id = 0;
+  Graph* graph = nullptr;
+  bool is_origin = false;  ///< it began on the stream that was asked for
+  std::vector<GraphNode*> ends;
 };
 
 }  // namespace plimsoll::pretend

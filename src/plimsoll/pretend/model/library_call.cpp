@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/current.h"
+#include "plimsoll/pretend/model/functions.h"
 #include "plimsoll/pretend/model/machine.h"
 
 namespace plimsoll::pretend {
@@ -36,6 +38,14 @@ void enqueue(void* handle, const Event& event) {
 int current_device() { return t_device; }
 
 void set_current_device(int device) { t_device = device; }
+
+bool has_device(int device) { return device >= 0 && device < machine().device_count(); }
+
+Device& here() {
+  Device& device = machine().device(t_device);
+  device.ensure_context(machine().profile());
+  return device;
+}
 
 Stream* stream_of(void* handle) {
   // cudaStreamLegacy is 1, cudaStreamPerThread is 2: nothing waits on a pretended stream, so both are the default one.
@@ -71,6 +81,38 @@ void enqueue_collective(const char* function, void* stream, Bytes bytes, int ran
   enqueue(stream, event);
 }
 
+bool enqueue_launch(const Launch& launch, void* handle) {
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return false;
+  Event event;
+  event.kind = Happening::kLaunch;
+  // Names cost a search: looked up only where somebody hears them or a graph keeps them.
+  const bool named = machine().feed().listened(Happening::kLaunch) || stream->capturing.load(std::memory_order_relaxed);
+  event.name = named ? functions().kernel_name(launch.key) : "";
+  std::copy_n(launch.grid, 3, event.grid);
+  std::copy_n(launch.block, 3, event.block);
+  event.shared = launch.shared;
+  machine().enqueue(*stream, event);
+  return true;
+}
+
+bool enqueue_read_back(const char* function, const void* source, const HostRows& destination, void* handle) {
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return false;
+  Event event;
+  event.kind = Happening::kReadBack;
+  event.name = function;
+  event.bytes = destination.width * destination.height;
+  event.source = source;
+  event.destination = destination.start;
+  machine().enqueue(*stream, event, [destination] {
+    for (Bytes row = 0; row < destination.height; ++row) {
+      std::memset(static_cast<char*>(destination.start) + row * destination.pitch, 0, destination.width);
+    }
+  });
+  return true;
+}
+
 bool charge(int device, Bytes bytes, Reason reason) { return machine().device(device).memory.charge(bytes, reason); }
 
 void discharge(int device, Bytes bytes, Reason reason) { machine().device(device).memory.discharge(bytes, reason); }
@@ -92,7 +134,9 @@ int unpretended(const char* function, int status) noexcept {
   return status;
 }
 
-const char* last_unpretended() noexcept { return t_unpretended; }
+const char* last_unpretended(std::string_view prefix) noexcept {
+  return std::string_view(t_unpretended).starts_with(prefix) ? t_unpretended : "";
+}
 
 bool is_host(const void* pointer) { return pointer != nullptr && !machine().device_of(pointer).has_value(); }
 

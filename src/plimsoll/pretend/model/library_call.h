@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/pretend/model/feed.h"
@@ -17,6 +18,14 @@ struct Stream;
 /// The calling thread's current device.
 int current_device();
 
+struct Device;
+
+/// True for the index of a card that is there.
+bool has_device(int device);
+
+/// The calling thread's current device, with its context created.
+Device& here();
+
 /// The stream behind a handle; null when the handle is stale.
 Stream* stream_of(void* handle);
 
@@ -32,6 +41,27 @@ void enqueue_gemm(const char* function, void* stream, const Gemm& gemm);
 /// A collective or a point-to-point transfer in which this rank sends `bytes`, in a group of `ranks`.
 void enqueue_collective(const char* function, void* stream, Bytes bytes, int ranks);
 
+/// A kernel's launch. `key` is what its name is known by (Functions).
+struct Launch {
+  const void* key = nullptr;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  Bytes shared = 0;
+};
+/// False: the stream's handle is stale.
+bool enqueue_launch(const Launch& launch, void* stream);
+
+/// Rows of `width` bytes, `pitch` apart, in host memory.
+struct HostRows {
+  void* start = nullptr;
+  Bytes pitch = 0;
+  Bytes width = 0;
+  Bytes height = 1;
+};
+/// A copy from `source` on the device to the host, which gets zeros. Counted and reported before they are written.
+/// False: the stream's handle is stale.
+bool enqueue_read_back(const char* function, const void* source, const HostRows& destination, void* stream);
+
 /// Device memory that a library takes for itself. False: out of memory.
 bool charge(int device, Bytes bytes, Reason reason);
 void discharge(int device, Bytes bytes, Reason reason);
@@ -40,8 +70,9 @@ void discharge(int device, Bytes bytes, Reason reason);
 /// caller returns in turn: the library's own code for "not supported".
 int unpretended(const char* function, int status) noexcept;
 
-/// The function that the calling thread last called in vain, for error strings; empty when there was none.
-const char* last_unpretended() noexcept;
+/// The function that the calling thread last called in vain, for error strings, if its name begins with `prefix`; else
+/// empty.
+const char* last_unpretended(std::string_view prefix) noexcept;
 
 /// True where values may be written: host memory, as opposed to device memory, to which pretend results never go.
 bool is_host(const void* pointer);

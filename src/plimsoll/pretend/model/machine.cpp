@@ -58,6 +58,10 @@ Stream* Machine::create_stream(int device, int priority, unsigned flags) {
 }
 
 void Machine::destroy_stream(Stream* stream) {
+  if (stream->capturing.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(capture_mutex_);
+    if (stream->capture) abandon(stream->capture);
+  }
   std::lock_guard lock(streams_mutex_);
   stream->magic.store(0, std::memory_order_relaxed);
 }
@@ -79,31 +83,43 @@ StreamEvent* Machine::create_event(int device, unsigned flags) {
 }
 
 void Machine::destroy_event(StreamEvent* event) {
+  if (active_captures_.load(std::memory_order_relaxed) > 0) {
+    std::lock_guard lock(capture_mutex_);
+    event->capture.reset();
+    event->captured_ends.clear();
+  }
   std::lock_guard lock(streams_mutex_);
   event->magic.store(0, std::memory_order_relaxed);
   idle_events_.push_back(event);
 }
 
-GraphNode* Machine::enqueue(Stream& stream, Event event) {
+void Machine::enqueue(Stream& stream, Event event, std::function<void()> host_work) {
   event.device = stream.device;
   event.stream = stream.id;
   if (stream.capturing.load(std::memory_order_relaxed)) {
     std::lock_guard lock(capture_mutex_);
-    if (stream.capture) return &stream.capture->graph->add(event);
+    if (stream.capture) {
+      std::vector<GraphNode*>& ends = stream.capture->ends[&stream];
+      GraphNode& node = stream.capture->graph->add(event, ends);
+      node.host_work = std::move(host_work);
+      ends = {&node};
+      return;
+    }
   }
   if (event.kind == Happening::kLaunch) launches_.fetch_add(1, std::memory_order_relaxed);
+  if (event.kind == Happening::kReadBack) read_backs_.fetch_add(1, std::memory_order_relaxed);
   devices_[static_cast<std::size_t>(stream.device)]->clock.tick();
   feed_.publish(event);
-  return nullptr;
+  if (host_work) host_work();
 }
 
 void Machine::record(StreamEvent& event, Stream& stream) {
   if (active_captures_.load(std::memory_order_relaxed) > 0) {
     std::lock_guard lock(capture_mutex_);
     event.capture = stream.capture;
+    event.captured_ends = stream.capture ? stream.capture->ends[&stream] : std::vector<GraphNode*>();
   }
   event.due.store(devices_[static_cast<std::size_t>(stream.device)]->clock.due(), std::memory_order_relaxed);
-  event.device = stream.device;
   event.recorded.store(true, std::memory_order_relaxed);
 }
 
@@ -115,6 +131,7 @@ bool Machine::completed(const StreamEvent& event) {
 void Machine::synchronize(int index, const char* what) {
   device(index).clock.wait();
   device(index).default_pool.synchronized();
+  device(index).made_pools.synchronized();
   if (!feed_.listened(Happening::kSynchronize)) return;
   Event event;
   event.kind = Happening::kSynchronize;
@@ -127,8 +144,7 @@ void Machine::launch(const Graph& graph, Stream& stream) {
   for (const auto& node : graph.nodes()) {
     Event event = node->event;
     event.replayed = true;
-    enqueue(stream, event);
-    if (node->host_function != nullptr) node->host_function(node->host_argument);
+    enqueue(stream, event, node->host_work);
   }
 }
 

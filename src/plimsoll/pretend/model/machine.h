@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "plimsoll/pretend/model/graph.h"
 #include "plimsoll/pretend/model/host_memory.h"
 #include "plimsoll/pretend/model/memory_pool.h"
+#include "plimsoll/pretend/model/memory_pools.h"
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/pretend/model/stream.h"
 
@@ -27,6 +29,7 @@ struct Device {
   const int index;
   DeviceMemory memory;
   MemoryPool default_pool;
+  MemoryPools made_pools;  ///< by the program
   Clock clock;
   Stream default_stream;
 
@@ -73,33 +76,31 @@ class Machine {
   StreamEvent* create_event(int device, unsigned flags);
   void destroy_event(StreamEvent* event);
 
-  /// Puts work on a stream: ticks its device's clock and reports it, or adds it to the graph under capture (then
-  /// returns the node).
-  GraphNode* enqueue(Stream& stream, Event event);
+  /// Puts work on a stream: ticks its device's clock, reports it, does `host_work` if there is any; or adds it to the
+  /// graph under capture, to be done at each launch.
+  void enqueue(Stream& stream, Event event, std::function<void()> host_work = nullptr);
 
   void record(StreamEvent& event, Stream& stream);
   bool completed(const StreamEvent& event);
-  /// Makes `stream` join the capture that `event` was recorded in, if any.
-  void wait(Stream& stream, StreamEvent& event);
+  /// Makes `stream` join the capture that `event` was recorded in, if any. False: the default stream cannot.
+  bool wait(Stream& stream, StreamEvent& event);
   /// The host waits for `device`.
   void synchronize(int device, const char* what);
 
-  std::mutex& capture_mutex() { return capture_mutex_; }
   /// False: the stream is in a capture already.
-  bool begin_capture(Stream& stream, int mode, Graph* into);
+  bool begin_capture(Stream& stream, Graph* into);
   /// The graph, or none when the capture was invalidated, is not there, or did not begin on this stream.
   std::optional<Graph*> end_capture(Stream& stream);
   /// For calls that are not allowed in a capture. True, and the capture invalidated, when `stream` is in one.
   bool forbid_in_capture(Stream& stream);
   /// The same for calls that concern a whole device: any capture on it.
   bool forbid_in_captures_of(int device);
-  std::shared_ptr<Capture> capture_of(Stream& stream);
+  std::optional<CaptureView> capture_of(Stream& stream);
   void launch(const Graph& graph, Stream& stream);
 
   /// What the counters of the report come from.
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t read_backs() const { return read_backs_.load(std::memory_order_relaxed); }
-  void count_read_back() { read_backs_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   const MachineOptions options_;
@@ -111,6 +112,9 @@ class Machine {
   std::vector<StreamEvent*> idle_events_;
   std::deque<StreamEvent> events_;
   std::uint64_t next_stream_id_ = 1;
+  /// REQUIRES: capture_mutex_ is held.
+  void abandon(const std::shared_ptr<Capture>& capture);
+
   std::mutex capture_mutex_;
   std::vector<std::shared_ptr<Capture>> captures_;
   std::uint64_t next_capture_id_ = 1;

@@ -10,6 +10,7 @@ MemoryPool::~MemoryPool() {
 }
 
 std::optional<Address> MemoryPool::allocate(Bytes bytes) {
+  if (bytes > memory_.counters().capacity) return std::nullopt;
   std::lock_guard lock(mutex_);
   const Bytes rounded = round_up(std::max<Bytes>(bytes, 1), kAlignment);
   const Bytes used = counters_.used + rounded;

@@ -15,7 +15,6 @@ namespace plimsoll::pretend {
 /// a synchronisation finds more than `threshold` held, or until it is trimmed. Thread-safe.
 class MemoryPool {
  public:
-  static constexpr std::uint32_t kAlive = 0x504f4f4cU;
   /// By which a pool grows. Seen in the reserved bytes that the default pool reports; not documented by the vendor.
   static constexpr Bytes kChunk = Bytes{32} << 20;
   static constexpr Bytes kAlignment = 512;
@@ -26,7 +25,6 @@ class MemoryPool {
   MemoryPool& operator=(const MemoryPool&) = delete;
 
   int device() const { return device_; }
-  std::uint32_t magic = kAlive;
 
   std::optional<Address> allocate(Bytes bytes);
   bool free(Address address);

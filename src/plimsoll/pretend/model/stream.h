@@ -3,11 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <vector>
 
 namespace plimsoll::pretend {
 
-class Capture;
+struct Capture;
+struct GraphNode;
 
 /// The device's clock, on which events complete. It ticks once for each launch, copy and fill. An event recorded at
 /// tick t completes at t + lag; with a lag of 0, the default, at once. Whenever the host waits for anything, the clock
@@ -39,7 +40,7 @@ struct Stream {
   unsigned flags = 0;
   std::uint64_t id = 0;  ///< 0: the device's default stream
 
-  /// Set while the stream is being captured into a graph. Guarded by Machine::capture_mutex(); `capturing` is a hint
+  /// Set while the stream is being captured into a graph. Guarded by Machine::capture_mutex_; `capturing` is a hint
   /// that spares the lock.
   std::shared_ptr<Capture> capture;
   std::atomic<bool> capturing{false};
@@ -54,7 +55,10 @@ struct StreamEvent {
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
   std::atomic<std::uint64_t> due{0};
-  std::weak_ptr<Capture> capture;  ///< set when it was recorded in a captured stream; guarded as Stream::capture is
+
+  // Set when it was recorded in a captured stream; guarded as Stream::capture is.
+  std::weak_ptr<Capture> capture;
+  std::vector<GraphNode*> captured_ends;  ///< what the stream had come to
 };
 
 }  // namespace plimsoll::pretend

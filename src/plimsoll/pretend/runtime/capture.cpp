@@ -8,55 +8,59 @@ using namespace plimsoll::pretend::runtime;
 
 namespace {
 
+/// Kept for who asks, and otherwise without effect: no call that a mode forbids could do harm here, and torch relaxes it
+/// around the allocations that it makes during a capture.
 thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
 
-cudaError_t begin(cudaStream_t handle, cudaStreamCaptureMode mode, Graph* into) {
+cudaError_t begin(cudaStream_t handle, Graph* into) {
   return with_stream(handle, [&](Stream& stream) {
     if (stream.id == 0) return cudaErrorStreamCaptureUnsupported;
-    return machine().begin_capture(stream, mode, into) ? cudaSuccess : cudaErrorIllegalState;
+    return machine().begin_capture(stream, into) ? cudaSuccess : cudaErrorIllegalState;
   });
 }
 
-cudaStreamCaptureStatus status_of(const std::shared_ptr<Capture>& capture) {
+cudaStreamCaptureStatus status_of(const std::optional<CaptureView>& capture) {
   if (!capture) return cudaStreamCaptureStatusNone;
-  return capture->state == Capture::State::kActive ? cudaStreamCaptureStatusActive
-                                                   : cudaStreamCaptureStatusInvalidated;
+  return capture->active ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated;
 }
 
 cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus* out, unsigned long long* id, cudaGraph_t* graph,
                          const cudaGraphNode_t** dependencies, size_t* dependency_count) {
   return with_stream(handle, [&](Stream& stream) {
-    const std::shared_ptr<Capture> capture = machine().capture_of(stream);
+    const std::optional<CaptureView> capture = machine().capture_of(stream);
     *out = status_of(capture);
     const bool active = *out == cudaStreamCaptureStatusActive;
     if (id != nullptr) *id = active ? capture->id : 0;
     if (graph != nullptr) *graph = active ? to_handle(capture->graph) : nullptr;
-    // The next node follows the last one: a graph's edges are the order of its nodes.
-    thread_local cudaGraphNode_t last = nullptr;
-    last = active && !capture->graph->nodes().empty() ? to_handle(capture->graph->nodes().back().get()) : nullptr;
-    if (dependencies != nullptr) *dependencies = last != nullptr ? &last : nullptr;
-    if (dependency_count != nullptr) *dependency_count = last != nullptr ? 1 : 0;
+    // Handed out until the thread asks again, as CUDA does.
+    thread_local std::vector<cudaGraphNode_t> ends;
+    ends.clear();
+    if (active) {
+      for (GraphNode* node : capture->ends) ends.push_back(to_handle(node));
+    }
+    if (dependencies != nullptr) *dependencies = ends.data();
+    if (dependency_count != nullptr) *dependency_count = ends.size();
     return cudaSuccess;
   });
 }
 
 }  // namespace
 
-PLIMSOLL_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  return begin(stream, mode, nullptr);
+PLIMSOLL_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  return begin(stream, nullptr);
 }
 
 PLIMSOLL_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t*,
-                                                       const cudaGraphEdgeData*, size_t, cudaStreamCaptureMode mode) {
-  return begin(stream, mode, from_handle(graph));
+                                                       const cudaGraphEdgeData*, size_t, cudaStreamCaptureMode) {
+  return begin(stream, from_handle(graph));
 }
 
 PLIMSOLL_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   *graph = nullptr;
   return with_stream(handle, [&](Stream& stream) {
-    const std::shared_ptr<Capture> capture = machine().capture_of(stream);
+    const std::optional<CaptureView> capture = machine().capture_of(stream);
     if (!capture) return cudaErrorIllegalState;
-    if (capture->streams.front() != &stream) return cudaErrorStreamCaptureUnmatched;
+    if (!capture->is_origin) return cudaErrorStreamCaptureUnmatched;
     const auto captured = machine().end_capture(stream);
     if (!captured) return cudaErrorStreamCaptureInvalidated;
     *graph = to_handle(*captured);

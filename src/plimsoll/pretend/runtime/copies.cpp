@@ -1,6 +1,7 @@
 // Copies and fills. What is on the device has no value: the host gets zeros, and the read-back is counted.
 
 #include <cstring>
+#include <functional>
 
 #include "plimsoll/pretend/runtime/status.h"
 
@@ -20,28 +21,29 @@ struct Rows {
   std::size_t height;
 };
 
+/// From host to host: done for real.
+void move(const Rows& rows) {
+  for (std::size_t row = 0; row < rows.height; ++row) {
+    std::memmove(static_cast<char*>(rows.destination) + row * rows.destination_pitch,
+                 static_cast<const char*>(rows.source) + row * rows.source_pitch, rows.width);
+  }
+}
+
 cudaError_t copy(const char* function, const Rows& rows, cudaStream_t handle, bool waits) {
-  const auto to = machine().device_of(rows.destination);
-  const auto from = machine().device_of(rows.source);
+  const bool to_host = !machine().device_of(rows.destination);
+  const bool from_host = !machine().device_of(rows.source);
   return with_stream(handle, [&](Stream& stream) {
-    if (waits && machine().forbid_in_capture(stream)) return cudaErrorStreamCaptureImplicit;
-    Event event;
-    event.kind = from && !to ? Happening::kReadBack : Happening::kCopy;
-    event.name = function;
-    event.bytes = rows.width * rows.height;
-    event.source = rows.source;
-    event.destination = rows.destination;
-    if (event.kind == Happening::kReadBack) machine().count_read_back();
-    const bool captured = machine().enqueue(stream, event) != nullptr;
-    if (!to && !captured) {
-      for (std::size_t row = 0; row < rows.height; ++row) {
-        char* destination = static_cast<char*>(rows.destination) + row * rows.destination_pitch;
-        if (from) {
-          std::memset(destination, 0, rows.width);
-        } else {
-          std::memmove(destination, static_cast<const char*>(rows.source) + row * rows.source_pitch, rows.width);
-        }
-      }
+    if (waits && machine().forbid_in_captures_of(stream.device)) return cudaErrorStreamCaptureImplicit;
+    if (to_host && !from_host) {
+      enqueue_read_back(function, rows.source, {rows.destination, rows.destination_pitch, rows.width, rows.height}, handle);
+    } else {
+      Event event;
+      event.kind = Happening::kCopy;
+      event.name = function;
+      event.bytes = rows.width * rows.height;
+      event.source = rows.source;
+      event.destination = rows.destination;
+      machine().enqueue(stream, event, to_host ? std::function<void()>([rows] { move(rows); }) : nullptr);
     }
     if (waits) machine().synchronize(stream.device, function);
     return cudaSuccess;
@@ -61,8 +63,8 @@ cudaError_t fill(const char* function, void* destination, int value, size_t byte
     event.name = function;
     event.bytes = bytes;
     event.destination = destination;
-    const bool captured = machine().enqueue(stream, event) != nullptr;
-    if (!captured && is_host(destination)) std::memset(destination, value, bytes);
+    const auto set = [=] { std::memset(destination, value, bytes); };
+    machine().enqueue(stream, event, is_host(destination) ? std::function<void()>(set) : nullptr);
     return cudaSuccess;
   });
 }
@@ -109,8 +111,7 @@ PLIMSOLL_API cudaError_t cudaMemcpyToSymbolAsync(const void*, const void*, size_
 }
 
 PLIMSOLL_API cudaError_t cudaMemcpyFromSymbol(void* destination, const void*, size_t bytes, size_t, cudaMemcpyKind) {
-  machine().count_read_back();
-  if (is_host(destination)) std::memset(destination, 0, bytes);
+  if (is_host(destination)) enqueue_read_back("cudaMemcpyFromSymbol", nullptr, {destination, bytes, bytes}, nullptr);
   return cudaSuccess;
 }
 

@@ -6,6 +6,7 @@
 
 #include "plimsoll/pretend/cuda/attributes.h"
 #include "plimsoll/pretend/cuda/uuid.h"
+#include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/current.h"
 #include "plimsoll/pretend/runtime/status.h"
 
@@ -23,7 +24,7 @@ PLIMSOLL_API cudaError_t cudaGetDevice(int* device) {
 }
 
 PLIMSOLL_API cudaError_t cudaSetDevice(int device) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   set_current_device(device);
   here();
   return cudaSuccess;
@@ -37,7 +38,7 @@ PLIMSOLL_API cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 }
 
 PLIMSOLL_API cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   machine().device(device).ensure_context(machine().profile());
   return cudaSuccess;
 }
@@ -49,30 +50,30 @@ PLIMSOLL_API cudaError_t cudaDeviceSynchronize() {
 }
 
 PLIMSOLL_API cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  *version = kCudaVersion;
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  *version = kCudaVersion;
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   *value = device_attribute(machine().profile(), device, static_cast<int>(attribute));
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetPCIBusId(char* text, int capacity, int device) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", device + 1);
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   unsigned bus = 0;
-  if (std::sscanf(text, "%*x:%x", &bus) != 1 || !is_device(static_cast<int>(bus) - 1)) {
+  if (std::sscanf(text, "%*x:%x", &bus) != 1 || !has_device(static_cast<int>(bus) - 1)) {
     return status(cudaErrorInvalidDevice);
   }
   *device = static_cast<int>(bus) - 1;
@@ -93,7 +94,7 @@ PLIMSOLL_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 PLIMSOLL_API cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 
 PLIMSOLL_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (!is_device(device) || !is_device(peer)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device) || !has_device(peer)) return status(cudaErrorInvalidDevice);
   *can = device != peer ? 1 : 0;
   return cudaSuccess;
 }
@@ -114,7 +115,7 @@ Peers& peers() {
 }  // namespace
 
 PLIMSOLL_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  if (!is_device(peer) || peer == current_device()) return status(cudaErrorInvalidDevice);
+  if (!has_device(peer) || peer == current_device()) return status(cudaErrorInvalidDevice);
   std::lock_guard lock(peers().mutex);
   if (!peers().enabled.insert({current_device(), peer}).second) return status(cudaErrorPeerAccessAlreadyEnabled);
   return cudaSuccess;
@@ -127,7 +128,7 @@ PLIMSOLL_API cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 }
 
 PLIMSOLL_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   const Profile& profile = machine().profile();
   const auto attribute = [&](int which) { return device_attribute(profile, device, which); };
   std::memset(out, 0, sizeof *out);

@@ -2,7 +2,9 @@
 
 #include "plimsoll/pretend/runtime/graph_handles.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "plimsoll/pretend/runtime/status.h"
 
@@ -67,7 +69,10 @@ PLIMSOLL_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* p
   const auto& nodes = from_handle(graph)->nodes();
   for (size_t i = 0; i < nodes.size(); ++i) {
     std::fprintf(file, "  n%zu [label=\"%s\"];\n", i, nodes[i]->name.c_str());
-    if (i > 0) std::fprintf(file, "  n%zu -> n%zu;\n", i - 1, i);
+    for (const GraphNode* before : nodes[i]->dependencies) {
+      const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.get() == before; });
+      std::fprintf(file, "  n%td -> n%zu;\n", found - nodes.begin(), i);
+    }
   }
   std::fputs("}\n", file);
   std::fclose(file);
@@ -90,11 +95,14 @@ cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, cudaGraphNodeParam
   event.name = parameters->type == cudaGraphNodeTypeConditional ? "conditional node" : "graph node";
   GraphNode& node = from_handle(graph)->add(event);
   if (parameters->type == cudaGraphNodeTypeConditional) {
-    // One body stands for all: the condition's value is on the device, where there are none.
-    node.child = std::make_unique<Graph>();
-    thread_local cudaGraph_t body[1];
-    body[0] = to_handle(node.child.get());
-    parameters->conditional.phGraph_out = body;
+    // None of the bodies is run: the condition's value is on the device, where there are none.
+    thread_local std::vector<cudaGraph_t> bodies;
+    bodies.clear();
+    for (unsigned i = 0; i < std::max(parameters->conditional.size, 1U); ++i) {
+      node.children.push_back(std::make_unique<Graph>());
+      bodies.push_back(to_handle(node.children.back().get()));
+    }
+    parameters->conditional.phGraph_out = bodies.data();
   }
   *out = to_handle(&node);
   return cudaSuccess;
@@ -102,9 +110,11 @@ cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, cudaGraphNodeParam
 
 cudaError_t dependencies(cudaGraphNode_t node, cudaGraphNode_t* out, size_t* count) {
   if (node == nullptr || count == nullptr) return status(cudaErrorInvalidValue);
-  GraphNode* previous = from_handle(node)->previous;
-  if (out != nullptr && *count > 0) out[0] = previous != nullptr ? to_handle(previous) : nullptr;
-  *count = previous != nullptr ? 1 : 0;
+  const std::vector<GraphNode*>& found = from_handle(node)->dependencies;
+  if (out != nullptr) {
+    for (size_t i = 0; i < *count; ++i) out[i] = i < found.size() ? to_handle(found[i]) : nullptr;
+  }
+  *count = found.size();
   return cudaSuccess;
 }
 

@@ -25,24 +25,12 @@ thread_local std::vector<Configuration> t_configurations;
 /// Registered binaries are told apart by nothing: no code in them is ever read.
 void* g_binary[1];
 
-cudaError_t launch(const void* function, const Configuration& configuration) {
-  return with_stream(configuration.stream, [&](Stream& stream) {
-    Event event;
-    event.kind = Happening::kLaunch;
-    // Names cost a search: looked up only where somebody hears them or a graph keeps them.
-    const bool named =
-        machine().feed().listened(Happening::kLaunch) || stream.capturing.load(std::memory_order_relaxed);
-    event.name = named ? functions().kernel_name(function) : "";
-    event.grid[0] = configuration.grid.x;
-    event.grid[1] = configuration.grid.y;
-    event.grid[2] = configuration.grid.z;
-    event.block[0] = configuration.block.x;
-    event.block[1] = configuration.block.y;
-    event.block[2] = configuration.block.z;
-    event.shared = configuration.shared;
-    machine().enqueue(stream, event);
-    return cudaSuccess;
-  });
+cudaError_t launch(const void* function, const Configuration& to) {
+  const Launch launch{.key = function,
+                      .grid = {to.grid.x, to.grid.y, to.grid.z},
+                      .block = {to.block.x, to.block.y, to.block.z},
+                      .shared = to.shared};
+  return status(enqueue_launch(launch, to.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 }  // namespace

@@ -33,8 +33,9 @@ PLIMSOLL_API cudaError_t cudaFree(void* pointer) {
   const auto device = machine().device_of(pointer);
   if (!device) return status(machine().host().free(pointer) ? cudaSuccess : cudaErrorInvalidValue);
   Device& owner = machine().device(*device);
-  if (owner.memory.free(address) || owner.default_pool.free(address)) return cudaSuccess;
-  return status(cudaErrorInvalidValue);
+  const bool freed =
+      owner.memory.free(address) || owner.default_pool.free(address) || owner.made_pools.free(address);
+  return status(freed ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 PLIMSOLL_API cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {

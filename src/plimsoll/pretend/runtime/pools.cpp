@@ -9,32 +9,23 @@ namespace {
 
 MemoryPool* pool_of(cudaMemPool_t handle) {
   auto* pool = reinterpret_cast<MemoryPool*>(handle);
-  return pool != nullptr && pool->magic == MemoryPool::kAlive ? pool : nullptr;
+  for (int index = 0; index < machine().device_count(); ++index) {
+    Device& device = machine().device(index);
+    if (pool == &device.default_pool || device.made_pools.contains(pool)) return pool;
+  }
+  return nullptr;
 }
 
 cudaMemPool_t handle_of(MemoryPool& pool) { return reinterpret_cast<cudaMemPool_t>(&pool); }
 
-/// Which pool each address of a pool made by the program came from; the default pools are asked directly.
-struct MadePools {
-  std::mutex mutex;
-  std::unordered_map<Address, MemoryPool*> owner;
-};
-
-MadePools& made_pools() {
-  static auto* const instance = new MadePools;
-  return *instance;
-}
-
 cudaError_t allocate(void** pointer, size_t bytes, MemoryPool& pool) {
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const auto address = pool.allocate(bytes);
+  Device& device = machine().device(pool.device());
+  const auto address =
+      &pool == &device.default_pool ? pool.allocate(bytes) : device.made_pools.allocate(pool, bytes);
   if (!address) return status(cudaErrorMemoryAllocation);
   *pointer = reinterpret_cast<void*>(*address);
-  if (&pool != &machine().device(pool.device()).default_pool) {
-    std::lock_guard lock(made_pools().mutex);
-    made_pools().owner[*address] = &pool;
-  }
   return cudaSuccess;
 }
 
@@ -49,23 +40,10 @@ PLIMSOLL_API cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, c
   return pool != nullptr ? allocate(pointer, bytes, *pool) : status(cudaErrorInvalidValue);
 }
 
-PLIMSOLL_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) {
-  if (pointer == nullptr) return cudaSuccess;
-  const auto address = reinterpret_cast<Address>(pointer);
-  {
-    std::lock_guard lock(made_pools().mutex);
-    const auto found = made_pools().owner.find(address);
-    if (found != made_pools().owner.end()) {
-      found->second->free(address);
-      made_pools().owner.erase(found);
-      return cudaSuccess;
-    }
-  }
-  return cudaFree(pointer);
-}
+PLIMSOLL_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  if (!is_device(device)) return status(cudaErrorInvalidDevice);
+  if (!has_device(device)) return status(cudaErrorInvalidDevice);
   *pool = handle_of(machine().device(device).default_pool);
   return cudaSuccess;
 }
@@ -75,20 +53,16 @@ PLIMSOLL_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
 }
 
 PLIMSOLL_API cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
-  if (properties == nullptr || !is_device(properties->location.id)) return status(cudaErrorInvalidValue);
+  if (properties == nullptr || !has_device(properties->location.id)) return status(cudaErrorInvalidValue);
   Device& device = machine().device(properties->location.id);
-  *pool = handle_of(*new MemoryPool(device.index, device.memory));
+  *pool = handle_of(*device.made_pools.create(device.index, device.memory));
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
   MemoryPool* pool = pool_of(handle);
-  if (pool == nullptr || pool == &machine().device(pool->device()).default_pool) return status(cudaErrorInvalidValue);
-  std::lock_guard lock(made_pools().mutex);
-  std::erase_if(made_pools().owner, [pool](const auto& entry) { return entry.second == pool; });
-  pool->magic = 0;
-  delete pool;
-  return cudaSuccess;
+  const bool destroyed = pool != nullptr && machine().device(pool->device()).made_pools.destroy(pool);
+  return status(destroyed ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 PLIMSOLL_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {

@@ -58,12 +58,6 @@ cudaError_t refused(const char* function) {
   return status(static_cast<cudaError_t>(unpretended(function, cudaErrorNotSupported)));
 }
 
-Device& here() {
-  Device& device = machine().device(current_device());
-  device.ensure_context(machine().profile());
-  return device;
-}
-
 }  // namespace plimsoll::pretend::runtime
 
 using namespace plimsoll::pretend;
@@ -84,9 +78,9 @@ PLIMSOLL_API const char* cudaGetErrorName(cudaError_t error) {
 
 PLIMSOLL_API const char* cudaGetErrorString(cudaError_t error) {
   // An unpretended call fails by name wherever its status surfaces.
-  if (error == cudaErrorNotSupported && *last_unpretended() != '\0') {
+  if (error == cudaErrorNotSupported && *last_unpretended("cuda") != '\0') {
     thread_local std::string text;
-    text = std::string(last_unpretended()) + " is not pretended by Plimsoll";
+    text = std::string(last_unpretended("cuda")) + " is not pretended by Plimsoll";
     return text.c_str();
   }
   const ErrorText* found = find(error);

@@ -13,9 +13,6 @@ cudaError_t status(cudaError_t error);
 /// For calls that are pretended only as far as to refuse: says the name and returns cudaErrorNotSupported.
 cudaError_t refused(const char* function);
 
-/// The current device, with its context created.
-Device& here();
-
 /// Runs `call` with the stream behind `handle`, or answers that the handle is stale.
 template <typename Call>
 cudaError_t with_stream(cudaStream_t handle, Call call) {
@@ -33,7 +30,5 @@ cudaError_t with_event(cudaEvent_t handle, Call call) {
   }
   return status(call(*event));
 }
-
-inline bool is_device(int device) { return device >= 0 && device < machine().device_count(); }
 
 }  // namespace plimsoll::pretend::runtime

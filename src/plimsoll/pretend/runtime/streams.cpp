@@ -41,8 +41,7 @@ PLIMSOLL_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 PLIMSOLL_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, unsigned) {
   return with_stream(handle, [&](Stream& stream) {
     return with_event(event_handle, [&](StreamEvent& event) {
-      machine().wait(stream, event);
-      return cudaSuccess;
+      return machine().wait(stream, event) ? cudaSuccess : cudaErrorStreamCaptureImplicit;
     });
   });
 }
@@ -91,12 +90,7 @@ PLIMSOLL_API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fu
     Event event;
     event.kind = Happening::kCall;
     event.name = "host function";
-    if (GraphNode* node = machine().enqueue(stream, event)) {
-      node->host_function = function;
-      node->host_argument = argument;
-    } else {
-      function(argument);
-    }
+    machine().enqueue(stream, event, [=] { function(argument); });
     return cudaSuccess;
   });
 }
