@@ -26,7 +26,7 @@ const std::string kRecord = R"json({"version": 1, "complete": true, "pid": 7, "m
  "top_total_bytes": 10, "host_pinned_bytes": 5, "read_backs": 3,
  "read_back_lines": [{"file": "m.py", "line": 9, "function": "g", "count": 3, "bytes": 12, "op": null,
                       "decided_shape": true, "code": "n = int(x)"}],
- "unpretended": ["cufftXtExec"], "ooms_handled": 1, "oom": null, "error": null, "exit_code": 0, "seconds": 1.5,
+ "unpretended": ["cufftXtExec"], "ooms_handled": 1, "alloc_retries": 4, "defects": ["Oom.install: x"], "oom": null, "error": null, "exit_code": 0, "seconds": 1.5,
  "stopped_after_steps": true, "other_devices": [{"device": 0, "reserved_peak_bytes": 2}]})json";
 
 Record record(std::uint64_t device_bytes, bool main) {
@@ -71,6 +71,8 @@ TEST_CASE("a record is read whole") {
   CHECK(values.read_back_lines[0].op.empty());
   CHECK(values.unpretended == std::vector<std::string>{"cufftXtExec"});
   CHECK(values.ooms_handled == 1);
+  CHECK(values.alloc_retries == 4);
+  CHECK(values.defects == std::vector<std::string>{"Oom.install: x"});
   CHECK(values.seconds == 1.5);
   CHECK(values.stopped_after_steps);
   CHECK(values.other_devices.at(0).reserved_peak == 2);

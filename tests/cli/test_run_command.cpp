@@ -49,7 +49,7 @@ TEST_CASE("the exit code is the script's own when it fits, and 3 when it ran out
   CHECK(run(FakeHome(leave_record(""))).exit_code == 0);
   CHECK(run(FakeHome(leave_record("") + "exit 5")).exit_code == 5);
   CHECK(run(FakeHome(leave_record(kOom) + "exit 1")).exit_code == 3);
-  CHECK(run(FakeHome(leave_record(kOom) + "exit 0")).exit_code == 0);
+  CHECK(run(FakeHome(leave_record(kOom) + "exit 0")).exit_code == 3);
   CHECK(run(FakeHome(leave_record("") + "kill -9 $$")).exit_code == 137);
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("the report follows on standard output") {
 TEST_CASE("JSON to standard output moves the text to standard error") {
   RunOptions options;
   options.json = "-";
-  const Result result = run(FakeHome(leave_record("")), options);
+  const Result result = run(FakeHome(leave_record("") + "echo printed by the script"), options);
   CHECK(result.out.starts_with("{\n  \"version\": 1,\n  \"fits\": true,\n  \"gpu\": {\n    \"name\": \"H100-80GB\","));
   CHECK(result.err.starts_with("\nfits: "));
 }

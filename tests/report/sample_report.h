@@ -29,6 +29,7 @@ inline RunReport fits() {
   report.gpus_per_node = 8;
   report.world_size = 64;
   report.rank = 3;
+  report.recorded = true;
   report.processes = 1;
   report.script = "train.py";
   report.torch = "2.13.0+cu130";
@@ -73,7 +74,6 @@ inline RunReport does_not_fit() {
 
 inline RunReport with_warnings() {
   RunReport report = fits();
-  report.complete = false;
   report.exit_code = 1;
   report.error = ScriptError{"ValueError", "bad batch\nin two lines"};
   report.peak.step.reset();

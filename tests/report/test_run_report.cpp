@@ -27,26 +27,62 @@ TEST_CASE("the report of a run that failed otherwise, with all the warnings") {
 }
 
 TEST_CASE("an out-of-memory error that the script survived does not mean that it does not fit") {
-  RunReport report = sample::does_not_fit();
-  report.exit_code = 0;
-  report.error.reset();
-  CHECK_FALSE(report.out_of_memory());
+  RunReport report = sample::fits();
+  report.ooms_handled = 1;
   CHECK(report.fits() == true);
   CHECK(
       to_text(report).starts_with("fits: 26.00 GiB of 79.11 GiB on the device book, 53.11 GiB to spare (H100-80GB)\n"));
-  CHECK(to_text(report).find("Memory ran out once, and the script went on") != std::string::npos);
+  CHECK(to_text(report).find("1 out-of-memory error caught by the script") != std::string::npos);
 }
 
-TEST_CASE("an allocation that was refused though memory was free is told apart") {
+TEST_CASE("a script that ends well though memory ran out, and it did no more, does not fit") {
   RunReport report = sample::does_not_fit();
-  report.oom->device_free = 40_GiB;
-  CHECK(
-      to_text(report).starts_with("does not fit: 2.00 GiB asked for, though 40.00 GiB of 79.11 GiB were free on the "
-                                  "device: a limit set by the script"));
+  report.exit_code = 0;
+  report.error.reset();
+  CHECK(report.fits() == false);
+  CHECK(to_text(report).starts_with("does not fit: "));
 }
 
-TEST_CASE("without a record there is a verdict only where the script ended well") {
+TEST_CASE("a run in which the allocator had to retry fits barely, and says so") {
+  RunReport report = sample::fits();
+  report.alloc_retries = 2;
+  CHECK(to_text(report).rfind("fits, barely: ", 0) == 0);
+  CHECK(to_text(report).find("had to empty its cache 2 times") != std::string::npos);
+}
+
+TEST_CASE("a part of the observer that failed is named") {
+  RunReport report = sample::fits();
+  report.defects = {"Contents.finish: ValueError('x')"};
+  CHECK(to_text(report).find("part of this report is missing: Contents.finish") != std::string::npos);
+}
+
+TEST_CASE("a limit of the script's own, a piece too large and a library's refusal are told apart") {
+  RunReport report = sample::does_not_fit();
+  report.oom->device_free = 3_GiB;
+  CHECK(to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of 79.11 GiB: too little for the "
+                                    "pieces in which memory is taken (H100-80GB)"));
+  report.oom->device_total = 40_GiB;
+  CHECK(to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of the 40.00 GiB that the script "
+                                    "allows itself (H100-80GB)"));
+  report.oom->requested = 0;
+  report.oom->message = "NCCL: out of memory\nand more";
+  CHECK(to_text(report).starts_with("does not fit: NCCL: out of memory (H100-80GB)"));
+}
+
+TEST_CASE("a process that died between two steps leaves no verdict") {
+  RunReport report = sample::fits();
+  report.complete = false;
+  CHECK(report.fits() == true);
+  report.exit_code = 134;
+  report.signal = 6;
+  CHECK_FALSE(report.fits().has_value());
+  CHECK(to_text(report).starts_with("no verdict: the script died between two steps; signal 6 (Aborted) ended it\n"));
+}
+
+TEST_CASE("without a record there is no verdict; without a GPU in it there is") {
   RunReport report;
+  CHECK(to_text(report) == "no verdict: the script left no record of a GPU\n");
+  report.recorded = true;
   CHECK(to_text(report) == "fits: the script used no GPU\n");
   report.exit_code = 1;
   CHECK_FALSE(report.fits().has_value());

@@ -107,7 +107,7 @@ Environment current_environment() {
   return environment;
 }
 
-ChildExit run_child(const std::vector<std::string>& arguments, const Environment& environment) {
+ChildExit run_child(const std::vector<std::string>& arguments, const Environment& environment, Output output) {
   std::vector<std::string> argument_texts = arguments;
   std::vector<std::string> environment_texts;
   for (const auto& [name, value] : environment) environment_texts.push_back(name + "=" + value);
@@ -119,9 +119,13 @@ ChildExit run_child(const std::vector<std::string>& arguments, const Environment
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setsigmask(&attributes, &forwarding.mask());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (output == Output::kOurStandardError) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   pid_t child = 0;
   const int error =
-      posix_spawn(&child, arguments[0].c_str(), nullptr, &attributes, argument_list.data(), environment_list.data());
+      posix_spawn(&child, arguments[0].c_str(), &actions, &attributes, argument_list.data(), environment_list.data());
+  posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) cannot_start(arguments[0], error);
   forwarding.open(child);

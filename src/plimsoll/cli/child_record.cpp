@@ -155,6 +155,8 @@ Record record_of(const Json& json) {
   });
   read(json, "unpretended", values.unpretended);
   read(json, "ooms_handled", values.ooms_handled);
+  read(json, "alloc_retries", values.alloc_retries);
+  read(json, "defects", values.defects);
   with(json, "oom", [&](const Json& oom) { values.oom = out_of_memory(oom); });
   with(json, "error", [&](const Json& error) {
     values.error.emplace();
@@ -224,6 +226,7 @@ report::RunReport merge(const std::vector<Record>& records, report::RunReport ba
     return a.values.peak.device < b.values.peak.device;
   });
   report::RunReport merged = highest == records.end() ? report::RunReport{} : highest->values;
+  merged.recorded = !records.empty();
   merged.processes = static_cast<int>(
       std::count_if(records.begin(), records.end(), [](const Record& r) { return r.values.peak.device > 0; }));
   for (const Record& record : records) {

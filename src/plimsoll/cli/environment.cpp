@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/errors.h"
+
 namespace plimsoll::cli {
 
 Placement placement(const RunOptions& options) {
@@ -64,7 +66,14 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   }
 
   std::string preload;
-  for (const auto& library : files.libraries) preload += (preload.empty() ? "" : ":") + library.string();
+  for (const auto& library : files.libraries) {
+    const std::string path = library.string();
+    if (path.find_first_of(" :") != std::string::npos) {
+      throw InvalidArgument("the dynamic loader cannot preload " + path +
+                            ": a path with a space or a colon; move Plimsoll to a folder without");
+    }
+    preload += (preload.empty() ? "" : ":") + path;
+  }
   const std::string own = environment["LD_PRELOAD"];
   environment["LD_PRELOAD"] = own.empty() ? preload : preload.empty() ? own : preload + ":" + own;
   environment["PLIMSOLL_PRETEND_DIR"] = files.library_folder.string();

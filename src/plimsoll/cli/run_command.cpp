@@ -108,7 +108,8 @@ int run_command(const RunOptions& options, const Installation& installation, con
                          .profile = profile_file,
                          .settings = to_json(settings)};
   const ChildExit exit = run_child(command_line(options, interpreter, installation),
-                                   child_environment(options, files, current_environment()));
+                                   child_environment(options, files, current_environment()),
+                                   json_to_stdout(options) ? Output::kOurStandardError : Output::kOurs);
 
   const Records found = read_records(records);
   for (const std::string& complaint : found.complaints) streams.err << "plimsoll: " << complaint << "\n";

@@ -56,10 +56,14 @@ std::string how_it_ended(const RunReport& report) {
   return report.exit_code == 0 ? "" : "it ended with exit code " + std::to_string(report.exit_code);
 }
 
-std::string short_by(const OutOfMemory& oom) {
+std::string short_by(const OutOfMemory& oom, Bytes card) {
+  if (oom.device_total < card) {
+    return ", " + format_bytes(oom.device_free) + " free of the " + format_bytes(oom.device_total) +
+           " that the script allows itself";
+  }
   if (oom.requested <= oom.device_free) {
-    return ", though " + format_bytes(oom.device_free) + " of " + format_bytes(oom.device_total) +
-           " were free on the device: a limit set by the script";
+    return ", " + format_bytes(oom.device_free) + " free of " + format_bytes(oom.device_total) +
+           ": too little for the pieces in which memory is taken";
   }
   return ", " + format_bytes(oom.device_free) + " free of " + format_bytes(oom.device_total) + ": " +
          format_bytes(oom.requested - oom.device_free) + " short on the device book";
@@ -68,16 +72,24 @@ std::string short_by(const OutOfMemory& oom) {
 std::string verdict(const RunReport& report, Colour colour) {
   const std::string ended = how_it_ended(report);
   if (report.out_of_memory()) {
-    return paint("does not fit:", Ink::kBad, colour) + " " + format_bytes(report.oom->requested) + " asked for" +
-           short_by(*report.oom) + " (" + report.gpu.name + ")\n";
+    // A vendor library or the driver says only that memory ran out, not how much it asked for.
+    const std::string why = report.oom->requested == 0
+                                ? first_line(report.oom->message)
+                                : format_bytes(report.oom->requested) + " asked for" + short_by(*report.oom, report.gpu.memory);
+    return paint("does not fit:", Ink::kBad, colour) + " " + why + " (" + report.gpu.name + ")\n";
   }
   if (!report.fits()) {
-    return paint("no verdict:", Ink::kWarning, colour) + " the script left no record of a GPU; " + ended + "\n";
+    const std::string what = report.processes > 0 ? "the script died between two steps" : "the script left no record of a GPU";
+    return paint("no verdict:", Ink::kWarning, colour) + " " + what + (ended.empty() ? "" : "; " + ended) + "\n";
   }
   if (report.processes == 0) return paint("fits:", Ink::kGood, colour) + " the script used no GPU\n";
   const Bytes spare = report.gpu.memory - std::min(report.gpu.memory, report.peak.device);
   const std::string numbers = format_bytes(report.peak.device) + " of " + format_bytes(report.gpu.memory) +
                               " on the device book, " + format_bytes(spare) + " to spare (" + report.gpu.name + ")";
+  if (ended.empty() && report.alloc_retries > 0) {
+    return paint("fits, barely:", Ink::kWarning, colour) + " " + numbers + "; the caching allocator had to empty its cache " +
+           counted(report.alloc_retries, "time") + " to find room, which stalls the GPU\n";
+  }
   if (ended.empty()) return paint("fits:", Ink::kGood, colour) + " " + numbers + "\n";
   return paint("fits as far as it ran:", Ink::kWarning, colour) + " " + numbers + "; " + ended + "\n";
 }
@@ -158,8 +170,7 @@ std::string largest(const RunReport& report, std::size_t limit) {
 std::string memory_failure(const RunReport& report, const TextOptions& options) {
   if (!report.oom) return "";
   const OutOfMemory& oom = *report.oom;
-  std::string text =
-      report.out_of_memory() ? "\nWhere memory ran out\n" : "\nMemory ran out once, and the script went on\n";
+  std::string text = "\nWhere memory ran out\n";
   text += "  " + format_bytes(oom.requested) + " asked for, " + (oom.step ? "in " : "") + moment(oom.step, oom.phase) +
           ", at " + place(oom.where) + "\n";
   if (!oom.where.code.empty()) text += "    " + oom.where.code + "\n";
@@ -200,6 +211,9 @@ std::string notes(const RunReport& report, Colour colour) {
   if (report.ooms_handled > 0) {
     text += "\n" + counted(report.ooms_handled, "out-of-memory error") + " caught by the script\n";
   }
+  for (const std::string& defect : report.defects) {
+    text += "\n" + paint("warning:", Ink::kWarning, colour) + " part of this report is missing: " + first_line(defect) + "\n";
+  }
   if (!report.unpretended.empty()) {
     text += "\n" + paint("warning:", Ink::kWarning, colour) + " called, and not pretended yet:";
     for (const std::string& name : report.unpretended) text += " " + name;
@@ -212,7 +226,8 @@ std::string notes(const RunReport& report, Colour colour) {
 
 std::optional<bool> RunReport::fits() const {
   if (out_of_memory()) return false;
-  if (processes == 0 && exit_code != 0) return std::nullopt;
+  if (!recorded || (processes == 0 && exit_code != 0)) return std::nullopt;
+  if (!complete && exit_code != 0) return std::nullopt;  // it may have died of anything
   return true;
 }
 

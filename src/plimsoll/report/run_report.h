@@ -48,7 +48,7 @@ struct StepPeaks {
   bool same_peaks(const StepPeaks& other) const;
 };
 
-/// The device book by reason, each part at its own peak: they may add up to more than the book's.
+/// The device book by reason, at the moment of its peak: the parts add up to it.
 struct DeviceParts {
   Bytes segments = 0;
   Bytes context = 0;
@@ -114,7 +114,8 @@ struct RunReport {
   int gpus_per_node = 1;
   int world_size = 1;
   int rank = 0;
-  int processes = 0;  ///< those that used a GPU. 0: none left a record, and nothing below is known but how it ended
+  bool recorded = false;  ///< a process left a record; without one nothing below is known but how the script ended
+  int processes = 0;      ///< those that used a GPU
 
   std::string script;
   std::string torch;
@@ -133,6 +134,8 @@ struct RunReport {
   std::vector<ReadBack> read_back_lines;
   std::vector<std::string> unpretended;
   std::uint64_t ooms_handled = 0;
+  std::uint64_t alloc_retries = 0;   ///< how often the caching allocator gave its cached segments back to find room
+  std::vector<std::string> defects;  ///< parts of the observer that failed, in its own words
   std::optional<OutOfMemory> oom;
   std::optional<ScriptError> error;
   int exit_code = 0;          ///< the script's; 128 + n where signal n ended it
@@ -141,8 +144,9 @@ struct RunReport {
   bool stopped_after_steps = false;
   std::vector<OtherDevice> other_devices;
 
-  /// True: memory ran out, and that ended the script. An out-of-memory error that the script survives is not one.
-  bool out_of_memory() const { return oom.has_value() && exit_code != 0; }
+  /// True: memory ran out, and that ended the work. An out-of-memory error that the script survives is not in `oom` but
+  /// counted in `ooms_handled`.
+  bool out_of_memory() const { return oom.has_value(); }
   /// Empty where nothing is known, because the script ended before it used the GPU and not by its own will.
   std::optional<bool> fits() const;
 };

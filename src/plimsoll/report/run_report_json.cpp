@@ -121,6 +121,8 @@ std::string to_json(const RunReport& report) {
   for (const ReadBack& entry : report.read_back_lines) json["read_back_lines"].push_back(read_back_json(entry));
   json["unpretended"] = report.unpretended;
   json["ooms_handled"] = report.ooms_handled;
+  json["alloc_retries"] = report.alloc_retries;
+  json["defects"] = report.defects;
   json["oom"] = report.oom ? oom_json(*report.oom) : Json(nullptr);
   json["error"] = report.error ? Json{{"type", report.error->type}, {"message", report.error->message}} : Json(nullptr);
   json["exit_code"] = report.exit_code;
