@@ -1,0 +1,102 @@
+"""An older torch, of CUDA 12, beside the newest: `./check --versions` installs it and names its interpreter."""
+
+import json
+import os
+from pathlib import Path
+
+import golden
+import pytest
+from golden_observer import check_observer
+
+pytestmark = pytest.mark.versions
+
+HOME = Path(__file__).resolve().parents[2]
+OLDER = "2.5.1"
+
+
+@pytest.fixture(scope="module")
+def older_python():
+    python = Path(os.environ.get("PLIMSOLL_OLDER_PYTHON", HOME / ".plimsoll" / f"venv-{OLDER}" / "bin" / "python"))
+    if not python.exists():
+        pytest.skip(f"torch {OLDER} is not installed beside: ./check --versions does that")
+    return python
+
+
+@pytest.fixture
+def older_run(plimsoll_run, older_python):
+    """`plimsoll run --python …` with the older torch, whose libraries are built the first time."""
+
+    def run(*arguments):
+        done = plimsoll_run("--python", older_python, *arguments, timeout=1800)
+        assert done.code == 0, done.stderr
+        assert done.json["torch"].startswith(OLDER)
+        assert done.json["unpretended"] == []
+        return done
+
+    return run
+
+
+def test_the_golden_run_of_the_older_torch_gives_the_same_bytes(older_run, tmp_path):
+    recorded = golden.read(golden.FOLDER / "older_torch" / f"torch_{OLDER}_A1_fullAC.json")
+    out = tmp_path / "out.json"
+    run = older_run(*golden.options(recorded["env"]), golden.TRAIN, json.dumps(recorded["config"]), out)
+    assert golden.read(out)["phases"] == recorded["phases"]
+    check_observer(recorded, run.json)
+
+
+EXAMPLES = ("plain", "amp", "cuda_graph", "ddp", "fsdp1", "fsdp2", "tp_fsdp2")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run_on_the_older_torch(older_run, example):
+    run = older_run("--world-size", "8", "--rank", "3", HOME / "examples" / f"train_{example}.py")
+    assert run.json["fits"] is True
+    assert run.json["top"], "what was alive at the peak is told for the older torch too"
+
+
+@pytest.mark.parametrize("alloc_conf", ["expandable_segments:True", "backend:cudaMallocAsync"])
+def test_allocator_settings_work_on_the_older_torch(older_run, alloc_conf):
+    run = older_run("--alloc-conf", alloc_conf, HOME / "examples" / "train_plain.py")
+    assert run.json["peak"]["device_bytes"] > run.json["gpu"]["memory_bytes"] // 1000
+
+
+# A call or more into each library whose interface or name differs between CUDA 12 and CUDA 13.
+EVERY_LIBRARY = """
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+def data(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=True)
+
+for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    nn.Conv2d(3, 8, 3, device="cuda", dtype=dtype)(data(2, 3, 16, 16, dtype=dtype)).sum().backward()
+    nn.BatchNorm2d(8, device="cuda", dtype=dtype)(data(2, 8, 16, 16, dtype=dtype)).sum().backward()
+    nn.LSTM(8, 16, 2, dropout=0.1, device="cuda", dtype=dtype)(data(5, 2, 8, dtype=dtype))[0].sum().backward()
+    nn.Linear(64, 64, device="cuda", dtype=dtype)(data(8, 64, dtype=dtype)).sum().backward()
+    torch.bmm(data(2, 8, 8, dtype=dtype), data(2, 8, 8, dtype=dtype))
+for backend in ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH"):
+    with sdpa_kernel(getattr(SDPBackend, backend)):
+        F.scaled_dot_product_attention(*(data(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(3))).sum().backward()
+for name in ("inv", "eigh", "svd", "qr", "slogdet", "lu_factor"):
+    getattr(torch.linalg, name)(data(8, 8))
+for name in ("fft", "rfft", "fft2", "rfftn"):
+    getattr(torch.fft, name)(data(8, 8))
+torch.sparse.mm(data(8, 8).detach().to_sparse(), data(8, 8))
+data(8, 8).detach().to_sparse_csr() @ data(8, 8)
+halves = torch.tensor([0, 0, 1, 1], dtype=torch.half, device="cuda").tile((128, 32))
+torch.sparse.SparseSemiStructuredTensor._FORCE_CUTLASS = False  # cuSPARSELt
+torch.sparse.to_sparse_semi_structured(halves) @ halves.t()
+eights = [data(32, 32).to(torch.float8_e4m3fn), data(32, 32).to(torch.float8_e4m3fn).t()]
+one = torch.ones((), device="cuda")
+torch._scaled_mm(*eights, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+torch.cuda.jiterator._create_jit_fn("template <typename T> T next(T x) { return x + 1; }")(data(8).detach())
+torch.cuda.nvtx.range_push("x"); torch.cuda.nvtx.range_pop()
+torch.cuda.nccl.version(), torch.cuda.mem_get_info()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]):
+    data(8, 8) @ data(8, 8)
+torch.zeros(8).pin_memory().to("cuda", non_blocking=True)
+"""
+
+
+def test_every_library_of_cuda_12_answers(older_run, script):
+    older_run(script(EVERY_LIBRARY))
