@@ -59,11 +59,13 @@ TEST_CASE("a part of the observer that failed is named") {
 TEST_CASE("a limit of the script's own, a piece too large and a library's refusal are told apart") {
   RunReport report = sample::does_not_fit();
   report.oom->device_free = 3_GiB;
-  CHECK(to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of 79.11 GiB: too little for the "
-                                    "pieces in which memory is taken (H100-80GB)"));
+  CHECK(
+      to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of 79.11 GiB: too little for the "
+                                  "pieces in which memory is taken (H100-80GB)"));
   report.oom->device_total = 40_GiB;
-  CHECK(to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of the 40.00 GiB that the script "
-                                    "allows itself (H100-80GB)"));
+  CHECK(
+      to_text(report).starts_with("does not fit: 2.00 GiB asked for, 3.00 GiB free of the 40.00 GiB that the script "
+                                  "allows itself (H100-80GB)"));
   report.oom->requested = 0;
   report.oom->message = "NCCL: out of memory\nand more";
   CHECK(to_text(report).starts_with("does not fit: NCCL: out of memory (H100-80GB)"));

@@ -58,7 +58,8 @@ Bytes parse_bytes(std::string_view text) {
       if (suffix == unit.name && bytes < 9.2e18) return static_cast<Bytes>(std::llround(bytes));
     }
   }
-  throw InvalidArgument("'" + std::string(text) + "' is not an amount of memory: write a number and a unit, as in 80GiB, 24GB or 1073741824");
+  throw InvalidArgument("'" + std::string(text) +
+                        "' is not an amount of memory: write a number and a unit, as in 80GiB, 24GB or 1073741824");
 }
 
 }  // namespace plimsoll

@@ -20,8 +20,8 @@ std::int64_t card_count(const RunOptions& options) { return std::min(options.gpu
 
 namespace {
 
-/// What is compiled or tuned on a pretended GPU must not be found by a later run on a real one: torch's run-time kernels
-/// have no code in them, and autotuning had nothing to measure.
+/// What is compiled or tuned on a pretended GPU must not be found by a later run on a real one: torch's run-time
+/// kernels have no code in them, and autotuning had nothing to measure.
 void keep_caches_apart(Environment& environment) {
   environment["USE_PYTORCH_KERNEL_CACHE"] = "0";
   const auto of = [&](const char* name) {

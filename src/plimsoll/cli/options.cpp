@@ -58,7 +58,9 @@ void add_run_options(CLI::App& run, RunOptions& options, std::string& gpu_memory
   run.add_option("--event-lag", options.event_lag, "launches until an event completes; 0: at once")
       ->capture_default_str();
   run.add_option("--steps", options.steps, "end the run after this many optimizer steps");
-  run.add_option("--json", options.json, "write the report as JSON to this file; -: to standard output, and what the script prints to standard error");
+  run.add_option(
+      "--json", options.json,
+      "write the report as JSON to this file; -: to standard output, and what the script prints to standard error");
   run.add_option("--snapshot", options.snapshot, "write torch's memory snapshot to this file (for memory_viz)");
   run.add_option("--top", options.top, "lines of code to list")->capture_default_str();
   run.add_flag("--quiet", options.quiet, "print no report");

@@ -73,13 +73,14 @@ std::string verdict(const RunReport& report, Colour colour) {
   const std::string ended = how_it_ended(report);
   if (report.out_of_memory()) {
     // A vendor library or the driver says only that memory ran out, not how much it asked for.
-    const std::string why = report.oom->requested == 0
-                                ? first_line(report.oom->message)
-                                : format_bytes(report.oom->requested) + " asked for" + short_by(*report.oom, report.gpu.memory);
+    const std::string why = report.oom->requested == 0 ? first_line(report.oom->message)
+                                                       : format_bytes(report.oom->requested) + " asked for" +
+                                                             short_by(*report.oom, report.gpu.memory);
     return paint("does not fit:", Ink::kBad, colour) + " " + why + " (" + report.gpu.name + ")\n";
   }
   if (!report.fits()) {
-    const std::string what = report.processes > 0 ? "the script died between two steps" : "the script left no record of a GPU";
+    const std::string what =
+        report.processes > 0 ? "the script died between two steps" : "the script left no record of a GPU";
     return paint("no verdict:", Ink::kWarning, colour) + " " + what + (ended.empty() ? "" : "; " + ended) + "\n";
   }
   if (report.processes == 0) return paint("fits:", Ink::kGood, colour) + " the script used no GPU\n";
@@ -87,8 +88,9 @@ std::string verdict(const RunReport& report, Colour colour) {
   const std::string numbers = format_bytes(report.peak.device) + " of " + format_bytes(report.gpu.memory) +
                               " on the device book, " + format_bytes(spare) + " to spare (" + report.gpu.name + ")";
   if (ended.empty() && report.alloc_retries > 0) {
-    return paint("fits, barely:", Ink::kWarning, colour) + " " + numbers + "; the caching allocator had to empty its cache " +
-           counted(report.alloc_retries, "time") + " to find room, which stalls the GPU\n";
+    return paint("fits, barely:", Ink::kWarning, colour) + " " + numbers +
+           "; the caching allocator had to empty its cache " + counted(report.alloc_retries, "time") +
+           " to find room, which stalls the GPU\n";
   }
   if (ended.empty()) return paint("fits:", Ink::kGood, colour) + " " + numbers + "\n";
   return paint("fits as far as it ran:", Ink::kWarning, colour) + " " + numbers + "; " + ended + "\n";
@@ -212,7 +214,8 @@ std::string notes(const RunReport& report, Colour colour) {
     text += "\n" + counted(report.ooms_handled, "out-of-memory error") + " caught by the script\n";
   }
   for (const std::string& defect : report.defects) {
-    text += "\n" + paint("warning:", Ink::kWarning, colour) + " part of this report is missing: " + first_line(defect) + "\n";
+    text += "\n" + paint("warning:", Ink::kWarning, colour) + " part of this report is missing: " + first_line(defect) +
+            "\n";
   }
   if (!report.unpretended.empty()) {
     text += "\n" + paint("warning:", Ink::kWarning, colour) + " called, and not pretended yet:";

@@ -26,7 +26,8 @@ void kernel_stub() {}
 
 std::vector<Event> listen_to(Happening kind, const auto& action) {
   std::vector<Event> events;
-  const auto token = control::listen([&](const Event& event) { events.push_back(event); }, plimsoll::pretend::bit(kind));
+  const auto token =
+      control::listen([&](const Event& event) { events.push_back(event); }, plimsoll::pretend::bit(kind));
   action();
   control::stop_listening(token);
   return events;
@@ -88,8 +89,8 @@ TEST_CASE("a launch is recorded with its name, its shape and its stream") {
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -1) == cudaSuccess);
   std::string name;
-  const auto token = control::listen([&](const Event& event) { name = event.name; },
-                                     plimsoll::pretend::bit(Happening::kLaunch));
+  const auto token =
+      control::listen([&](const Event& event) { name = event.name; }, plimsoll::pretend::bit(Happening::kLaunch));
   const auto events = listen_to(Happening::kLaunch, [&] {
     REQUIRE(cudaLaunchKernel(reinterpret_cast<const void*>(&kernel_stub), dim3(2, 3, 4), dim3(128), nullptr, 64,
                              stream) == cudaSuccess);
@@ -115,7 +116,8 @@ TEST_CASE("a captured step can be instantiated and replayed; synchronising it is
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
   REQUIRE(step() == cudaSuccess);
   int host_calls = 0;
-  REQUIRE(cudaLaunchHostFunc(stream, [](void* count) { ++*static_cast<int*>(count); }, &host_calls) == cudaSuccess);
+  REQUIRE(cudaLaunchHostFunc(
+              stream, [](void* count) { ++*static_cast<int*>(count); }, &host_calls) == cudaSuccess);
   CHECK(host_calls == 0);
   cudaGraph_t graph = nullptr;
   REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);

@@ -72,8 +72,8 @@ TEST_CASE("the feed gives each listener the kinds it asked for, until it stops")
   Stream* stream = machine.create_stream(0, 0, 0);
   std::vector<std::string> heard;
   CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
-  const auto token = machine.feed().subscribe([&](const Event& event) { heard.emplace_back(event.name); },
-                                              bit(Happening::kLaunch));
+  const auto token =
+      machine.feed().subscribe([&](const Event& event) { heard.emplace_back(event.name); }, bit(Happening::kLaunch));
   CHECK(machine.feed().listened(Happening::kLaunch));
   CHECK_FALSE(machine.feed().listened(Happening::kSynchronize));
   machine.enqueue(*stream, launch("one"));

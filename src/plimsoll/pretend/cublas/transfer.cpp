@@ -38,8 +38,8 @@ int download(const char* function, const Pieces& pieces, const void* source, voi
   if (pieces.columns == 0 || pieces.bytes == 0) return kSuccess;
   if (source == nullptr || destination == nullptr || stream_of(stream_handle) == nullptr) return kInvalidValue;
   if (!is_host(destination)) return kMappingError;
-  enqueue_read_back(function, source,
-                    {destination, pieces.pitch, pieces.bytes, static_cast<Bytes>(pieces.columns)}, stream_handle);
+  enqueue_read_back(function, source, {destination, pieces.pitch, pieces.bytes, static_cast<Bytes>(pieces.columns)},
+                    stream_handle);
   return kSuccess;
 }
 

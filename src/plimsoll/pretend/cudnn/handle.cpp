@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "plimsoll/pretend/model/machine.h"
 #include "plimsoll/pretend/cuda/version.h"
+#include "plimsoll/pretend/model/machine.h"
 
 namespace plimsoll::pretend::cudnn {
 

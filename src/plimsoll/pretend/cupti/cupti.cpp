@@ -7,8 +7,8 @@
 #include <new>
 #include <vector>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/cuda/version.h"
+#include "plimsoll/pretend/model/library_call.h"
 
 /// CUPTI: a profiler may start, run and stop, and finds that the GPU left no records. Kernels take no time here, so
 /// there is nothing true that a record could say; what happens on the card is in the feed (pretend/model/feed.h).

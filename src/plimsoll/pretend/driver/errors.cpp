@@ -12,7 +12,8 @@ struct ErrorText {
   const char* text;
 };
 
-#define PLIMSOLL_ERROR(name, text) {name, #name, text}
+#define PLIMSOLL_ERROR(name, text) \
+  { name, #name, text }
 constexpr ErrorText kErrors[] = {
     PLIMSOLL_ERROR(CUDA_SUCCESS, "no error"),
     PLIMSOLL_ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),

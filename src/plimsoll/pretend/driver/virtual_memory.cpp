@@ -37,8 +37,7 @@ PLIMSOLL_API CUresult cuMemGetAllocationGranularity(size_t* granularity, const C
   return CUDA_SUCCESS;
 }
 
-PLIMSOLL_API CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t, CUdeviceptr,
-                                          unsigned long long) {
+PLIMSOLL_API CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
   const auto address = here().memory.reserve(bytes);
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = *address;

@@ -5,7 +5,10 @@
 namespace plimsoll::pretend {
 
 DeviceMemory::DeviceMemory(int device, Bytes capacity, Bytes window, Feed& feed)
-    : device_(device), feed_(feed), space_(window, capacity * 2 + kVariables), variables_(space_.set_aside(kVariables)) {
+    : device_(device),
+      feed_(feed),
+      space_(window, capacity * 2 + kVariables),
+      variables_(space_.set_aside(kVariables)) {
   counters_.capacity = capacity;
 }
 

@@ -25,7 +25,7 @@ struct MemoryCounters {
   std::array<Bytes, kReasonCount> peak_by{};  ///< as it was when `peak` was reached; sums to `peak`
   std::uint64_t allocations = 0;              ///< taken so far
   std::uint64_t frees = 0;
-  std::uint64_t refusals = 0;                 ///< asked for and not given, for want of memory
+  std::uint64_t refusals = 0;  ///< asked for and not given, for want of memory
 };
 
 /// The memory of one device: addresses without pages, and a count of physical bytes against a capacity.

@@ -57,8 +57,8 @@ struct Event {
 
 /// Hands every event to whoever listens for its kind. Thread-safe; where nobody does, `listened()` is one relaxed load
 /// and nothing else is paid. Listeners run on the thread that made the call, outside the locks of memory, streams and
-/// captures, and must not throw. What a memory pool or a communicator takes for itself is told while that one is locked: a
-/// listener must not call back into it.
+/// captures, and must not throw. What a memory pool or a communicator takes for itself is told while that one is
+/// locked: a listener must not call back into it.
 class Feed {
  public:
   using Listener = std::function<void(const Event&)>;

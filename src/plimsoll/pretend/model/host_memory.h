@@ -32,7 +32,7 @@ class HostMemory {
   bool remove(void* start);
   std::optional<Range> find(const void* pointer) const;
 
-  Bytes pinned() const;       ///< pinned and registered
+  Bytes pinned() const;  ///< pinned and registered
   Bytes pinned_peak() const;
   Bytes managed() const;
 

@@ -9,8 +9,8 @@
 
 namespace plimsoll::pretend {
 
-/// The pools that a program made on one device. A pool that is destroyed while memory of it is in use lives on until the
-/// last of it is freed, as the driver has it. Thread-safe.
+/// The pools that a program made on one device. A pool that is destroyed while memory of it is in use lives on until
+/// the last of it is freed, as the driver has it. Thread-safe.
 class MemoryPools {
  public:
   MemoryPool* create(int device, DeviceMemory& memory);

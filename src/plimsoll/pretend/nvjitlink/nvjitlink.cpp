@@ -4,8 +4,8 @@
 #include <new>
 #include <string>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/cuda/version.h"
+#include "plimsoll/pretend/model/library_call.h"
 
 /// nvJitLink: what is added is put together and given back. The driver's face loads any image.
 namespace plimsoll::pretend::nvjitlink {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/cuda/version.h"
+#include "plimsoll/pretend/model/library_call.h"
 
 /// NVRTC: a program "compiles" to a short text that carries its name and the names asked for. The driver's face loads
 /// any image and gives a function for any name, so the lowered name of an expression is the expression itself.

@@ -8,8 +8,8 @@ using namespace plimsoll::pretend::runtime;
 
 namespace {
 
-/// Kept for who asks, and otherwise without effect: no call that a mode forbids could do harm here, and torch relaxes it
-/// around the allocations that it makes during a capture.
+/// Kept for who asks, and otherwise without effect: no call that a mode forbids could do harm here, and torch relaxes
+/// it around the allocations that it makes during a capture.
 thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
 
 cudaError_t begin(cudaStream_t handle, Graph* into) {

@@ -35,7 +35,8 @@ cudaError_t copy(const char* function, const Rows& rows, cudaStream_t handle, bo
   return with_stream(handle, [&](Stream& stream) {
     if (waits && machine().forbid_in_captures_of(stream.device)) return cudaErrorStreamCaptureImplicit;
     if (to_host && !from_host) {
-      enqueue_read_back(function, rows.source, {rows.destination, rows.destination_pitch, rows.width, rows.height}, handle);
+      enqueue_read_back(function, rows.source, {rows.destination, rows.destination_pitch, rows.width, rows.height},
+                        handle);
     } else {
       Event event;
       event.kind = Happening::kCopy;

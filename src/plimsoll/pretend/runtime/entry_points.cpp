@@ -34,8 +34,7 @@ void* find(const std::string& name) {
 }  // namespace
 
 PLIMSOLL_API cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
-                                                          unsigned long long,
-                                                          cudaDriverEntryPointQueryResult* result) {
+                                                          unsigned long long, cudaDriverEntryPointQueryResult* result) {
   // A name that is not there is told in the result, not by the status.
   *function = find(name);
   if (result != nullptr) {

@@ -1,11 +1,10 @@
 // CUDA graphs: memory is right, because torch's allocator gives it; what a launch would run is reported, not run.
 
-#include "plimsoll/pretend/runtime/graph_handles.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "plimsoll/pretend/runtime/graph_handles.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;
@@ -70,7 +69,8 @@ PLIMSOLL_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* p
   for (size_t i = 0; i < nodes.size(); ++i) {
     std::fprintf(file, "  n%zu [label=\"%s\"];\n", i, nodes[i]->name.c_str());
     for (const GraphNode* before : nodes[i]->dependencies) {
-      const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.get() == before; });
+      const auto found =
+          std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.get() == before; });
       std::fprintf(file, "  n%td -> n%zu;\n", found - nodes.begin(), i);
     }
   }

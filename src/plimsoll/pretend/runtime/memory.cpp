@@ -33,8 +33,7 @@ PLIMSOLL_API cudaError_t cudaFree(void* pointer) {
   const auto device = machine().device_of(pointer);
   if (!device) return status(machine().host().free(pointer) ? cudaSuccess : cudaErrorInvalidValue);
   Device& owner = machine().device(*device);
-  const bool freed =
-      owner.memory.free(address) || owner.default_pool.free(address) || owner.made_pools.free(address);
+  const bool freed = owner.memory.free(address) || owner.default_pool.free(address) || owner.made_pools.free(address);
   return status(freed ? cudaSuccess : cudaErrorInvalidValue);
 }
 

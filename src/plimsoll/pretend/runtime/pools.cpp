@@ -22,8 +22,7 @@ cudaError_t allocate(void** pointer, size_t bytes, MemoryPool& pool) {
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
   Device& device = machine().device(pool.device());
-  const auto address =
-      &pool == &device.default_pool ? pool.allocate(bytes) : device.made_pools.allocate(pool, bytes);
+  const auto address = &pool == &device.default_pool ? pool.allocate(bytes) : device.made_pools.allocate(pool, bytes);
   if (!address) return status(cudaErrorMemoryAllocation);
   *pointer = reinterpret_cast<void*>(*address);
   return cudaSuccess;

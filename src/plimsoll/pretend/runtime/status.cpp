@@ -13,7 +13,8 @@ struct ErrorText {
   const char* text;
 };
 
-#define PLIMSOLL_ERROR(name, text) {name, #name, text}
+#define PLIMSOLL_ERROR(name, text) \
+  { name, #name, text }
 constexpr ErrorText kErrors[] = {
     PLIMSOLL_ERROR(cudaSuccess, "no error"),
     PLIMSOLL_ERROR(cudaErrorInvalidValue, "invalid argument"),

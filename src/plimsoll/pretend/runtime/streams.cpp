@@ -123,9 +123,8 @@ PLIMSOLL_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 }
 
 PLIMSOLL_API cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return with_event(handle, [](StreamEvent& event) {
-    return machine().completed(event) ? cudaSuccess : cudaErrorNotReady;
-  });
+  return with_event(handle,
+                    [](StreamEvent& event) { return machine().completed(event) ? cudaSuccess : cudaErrorNotReady; });
 }
 
 PLIMSOLL_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
