@@ -5,6 +5,8 @@ import json
 import golden
 import pytest
 
+pytestmark = pytest.mark.recorded
+
 
 @pytest.mark.parametrize("case", golden.cases("allocator"), ids=lambda case: case.name)
 def test_every_row_of_a_sequence_is_the_golden_one(plimsoll_run, tmp_path, case):

@@ -13,6 +13,8 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
+pytestmark = pytest.mark.recorded
+
 HERE = Path(__file__).parent / "op_db"
 LISTED: Dict[str, Dict[str, str]] = json.loads((HERE / "differences.json").read_text())
 ENOUGH = 0.98
