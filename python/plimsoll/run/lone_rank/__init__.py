@@ -6,8 +6,11 @@ complete at once. What is replaced is only what would wait for a peer, or believ
 ========================  ==============================================================================================
 the stores                ``store.py``: a key that nobody set is answered for the peer that would have set it
 gloo                      ``cpu_backend.py``: no connections; CPU collectives see peers that hold what we hold
+reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on
 object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
 DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
+distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
+pipeline stages           ``pipelining.py``: what a neighbour would tell, where it is known here
 ========================  ==============================================================================================
 
 The one assumption throughout: **the peers hold the same values as this rank**. Where a rank receives what only another
@@ -45,7 +48,7 @@ def install() -> None:
     _installed = True
     os.environ.update(_ENVIRONMENT)
 
-    from plimsoll.run.lone_rank import cpu_backend, objects, same_values, store
+    from plimsoll.run.lone_rank import checkpoint, cpu_backend, objects, pipelining, same_values, store
 
     replacements: Dict[str, Any] = {}
     replacements.update(store.replacements())
@@ -53,6 +56,8 @@ def install() -> None:
     replacements.update(objects.replacements())
     replacements.update(same_values.replacements())
     _rebind(replacements)
+    checkpoint.install()
+    pipelining.install()
 
 
 def _rebind(replacements: Dict[str, Any]) -> None:

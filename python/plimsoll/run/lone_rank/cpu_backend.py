@@ -2,8 +2,8 @@
 
 torch has a backend that answers from the rank's own input, FakeProcessGroup; it stands in for ProcessGroupGloo. Its
 answers are those of peers that hold what we hold: ``all_gather`` and ``gather`` give our input in every slot,
-``broadcast`` and a receive leave the tensor, ``scatter`` from us gives our part. A reduction, of whatever kind, leaves
-this rank's own values: a sum is the lone rank's part of it.
+``broadcast`` and a receive leave the tensor, ``scatter`` from us gives our part. FakeProcessGroup does not reduce:
+`cpu_reductions.py` does.
 
 Not covered: DistributedDataParallel around a module on the CPU, which asks FakeProcessGroup for a result it has not.
 """
@@ -13,6 +13,8 @@ from typing import Any, Dict
 
 from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d
+
+from plimsoll.run.lone_rank import cpu_reductions
 
 _real_gloo = getattr(distributed_c10d, "ProcessGroupGloo", None)
 
@@ -78,6 +80,7 @@ def replacements() -> Dict[str, Any]:
     # ProcessGroupGloo counts its collectives and FakeProcessGroup refuses to; nothing but a dump would read the count.
     fake._set_sequence_number_for_group = lambda self: None
     _say_that_fake_work_is_done()
+    cpu_reductions.install()
     return {
         "ProcessGroupGloo": LoneGloo,
         "_create_process_group_wrapper": _keep_unwrapped,

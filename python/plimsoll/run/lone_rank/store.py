@@ -1,28 +1,33 @@
 """Stores that answer for the peers that are not there.
 
-torch's TCPStore, FileStore and HashStore wait: for workers to join, for a key to be set. Their replacements keep what
-this process sets and never wait; a PrefixStore of torch's own around one of them works as before.
+torch's TCPStore and FileStore wait: for workers to join, for a key to be set. Their replacements keep what this process
+sets and never wait; a PrefixStore of torch's own around one of them works as before. A HashStore, which only this
+process can fill, stays torch's own, but the groups of an ``init_process_group`` that it is passed to see it through a
+store that does not wait.
 
 - ``get`` of a key that nobody set: where the key is one under which rank 0 publishes an NCCL id, an id; else ``b""``.
 - ``add(key, n)``: the peers add the same, so a counter reaches the world size at once and no barrier that polls waits.
-- ``wait`` returns, ``check`` says yes, except for the keys under which a rank announces a failure.
+- ``wait`` returns at once: the peer that would set the key has.
+- ``check`` says yes for a key that was set here, or that ``wait`` or ``get`` found a peer to have set. It is otherwise
+  no: a flag that nobody raised, to stop or that a rank failed, is not up.
 """
 
+import functools
 import hashlib
+import inspect
 import os
 import re
 import threading
 from datetime import timedelta
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Set, Union
 
-from torch.distributed import Store
+import torch.distributed as dist
+from torch.distributed import PrefixStore, Store, distributed_c10d
 
 _NCCL_ID_BYTES = 128
 # The last part of a key under which ProcessGroupNCCL shares an id: the communicator's number, the two ranks of a
 # point-to-point communicator, or (several roots) a name with a number.
 _NCCL_ID_KEY = re.compile(r"(?:^|/)(?:\d+|\d+:\d+|UniqueNCCLID:\d+)$")
-# Keys that mean "something went wrong elsewhere" when they exist.
-_FAILURE_KEY = re.compile(r"exception_dump|remote_error|nccl_comm_aborted|NCCLABORTEDCOMM", re.IGNORECASE)
 
 # A store's Python half must outlive the C++ objects that hold its other half, background threads included.
 _alive: List["LoneStore"] = []
@@ -44,9 +49,10 @@ def _world_size_of_environment() -> int:
 class LoneStore(Store):
     """A key-value store with one member. Thread-safe; it never blocks."""
 
-    def __init__(self, world_size: Optional[int] = None) -> None:
+    def __init__(self, world_size: Optional[int] = None, values: Optional[MutableMapping[str, bytes]] = None) -> None:
         super().__init__()
-        self._values: Dict[str, bytes] = {}
+        self._values: MutableMapping[str, bytes] = {} if values is None else values
+        self._set_by_peers: Set[str] = set()
         self._queues: Dict[str, List[bytes]] = {}
         self._lock = threading.RLock()
         self._world_size = world_size if world_size and world_size > 0 else _world_size_of_environment()
@@ -59,6 +65,8 @@ class LoneStore(Store):
     def get(self, key: str) -> bytes:
         with self._lock:
             value = self._values.get(key)
+            if value is None:
+                self._set_by_peers.add(key)
         return self._answer_for_peer(key) if value is None else value
 
     def _answer_for_peer(self, key: str) -> bytes:
@@ -87,17 +95,20 @@ class LoneStore(Store):
 
     def check(self, keys: List[str]) -> bool:
         with self._lock:
-            return all(key in self._values or not _FAILURE_KEY.search(key) for key in keys)
+            return all(key in self._values or key in self._set_by_peers for key in keys)
 
     def wait(self, keys: List[str], timeout: Optional[timedelta] = None) -> None:
-        return None
+        with self._lock:
+            self._set_by_peers.update(keys)
 
     def barrier(self, *args: Any, **options: Any) -> None:
         return None
 
     def delete_key(self, key: str) -> bool:
         with self._lock:
-            return self._values.pop(key, None) is not None
+            is_from_peer = key in self._set_by_peers
+            self._set_by_peers.discard(key)
+            return self._values.pop(key, None) is not None or is_from_peer
 
     def num_keys(self) -> int:
         with self._lock:
@@ -178,12 +189,56 @@ class FileStore(LoneStore):
         self.path = file_name
 
 
-class HashStore(LoneStore):
-    """In the place of torch.distributed.HashStore."""
+class _ValuesOf(MutableMapping[str, bytes]):
+    """The values of a store of torch's own, of which only keys that exist are asked for."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getitem__(self, key: str) -> bytes:
+        if not self._store.check([key]):
+            raise KeyError(key)
+        return self._store.get(key)
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self._store.set(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        if not self._store.delete_key(key):
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._store.list_keys())
+
+    def __len__(self) -> int:
+        return self._store.num_keys()
+
+
+def _that_does_not_wait(store: Any, world_size: int) -> Any:
+    """`store` itself, or what to use in its place if it is a HashStore, with prefixes or without."""
+    inner = store
+    while isinstance(inner, PrefixStore):
+        inner = inner.underlying_store
+    return LoneStore(world_size, _ValuesOf(store)) if isinstance(inner, dist.HashStore) else store
+
+
+def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(init_process_group)
+
+    @functools.wraps(init_process_group)
+    def call(*args: Any, **options: Any) -> None:
+        given = signature.bind(*args, **options)
+        if given.arguments.get("store") is not None:
+            store, world_size = given.arguments["store"], given.arguments.get("world_size", -1)
+            given.arguments["store"] = _that_does_not_wait(store, world_size)
+        return init_process_group(*given.args, **given.kwargs)
+
+    return call
 
 
 def replacements() -> Dict[str, Any]:
-    return {"TCPStore": TCPStore, "FileStore": FileStore, "HashStore": HashStore}
+    return {
+        "TCPStore": TCPStore,
+        "FileStore": FileStore,
+        "init_process_group": _initialising(distributed_c10d.init_process_group),
+    }

@@ -1,0 +1,98 @@
+"""torch.distributed.checkpoint of a lone rank: it saves and loads what it holds itself.
+
+The coordinator (rank 0) gathers everybody's plan, and here each of them is its own. The duplicates are struck off at
+the peers, so that this rank writes all it holds, and the check that the pieces make up whole tensors is left out: the
+others' are missing. A rank that is not the coordinator would be handed its part of the global plan: it works that out
+itself in the same way.
+
+What is written is this rank's part of a checkpoint, which only this rank can read again. ``save`` returns None on a
+rank that is not the coordinator, for the metadata of the whole is not made there.
+"""
+
+import dataclasses
+import functools
+import threading
+from types import ModuleType
+from typing import Any, Callable, List
+
+from plimsoll.run.after_import import after_import
+
+
+class _Planning(threading.local):
+    """The rank that a plan is being made for, in the group that saves."""
+
+    rank = 0
+
+
+_planning = _Planning()
+
+
+def _planner_imported(planner: ModuleType) -> None:
+    dedup, validate = planner.dedup_save_plans, planner._validate_global_plan
+
+    @functools.wraps(dedup)
+    def keep_own(all_plans: List[Any], *args: Any, **options: Any) -> List[Any]:
+        if len(all_plans) == 1:
+            return dedup(all_plans, *args, **options)
+        return [
+            plan if rank == _planning.rank else dataclasses.replace(plan, items=[])
+            for rank, plan in enumerate(all_plans)
+        ]
+
+    @functools.wraps(validate)
+    def accept(global_plan: List[Any], metadata: Any) -> Any:
+        if len(global_plan) > 1:  # the answer for a plan of nothing is "valid" in the words of this version of torch
+            metadata = dataclasses.replace(metadata, state_dict_metadata={})
+        return validate(global_plan, metadata)
+
+    planner.dedup_save_plans = keep_own
+    planner._validate_global_plan = accept
+
+
+class _Kept:
+    """What a function returned or raised; torch hands an exception to the coordinator only."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self.error: Any = None
+        self.value: Any = None
+
+    def __call__(self) -> Any:
+        try:
+            self.value = self._function()
+        except BaseException as error:
+            self.error = error
+            raise
+        return self.value
+
+
+def _utils_imported(utils: ModuleType) -> None:
+    wrapper = utils._DistWrapper
+    reduce_scatter, all_reduce = wrapper.reduce_scatter, wrapper.all_reduce
+
+    @functools.wraps(reduce_scatter)
+    def lone_reduce_scatter(self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Callable[..., Any]) -> Any:
+        _planning.rank = self.get_rank()
+        kept = _Kept(map_fun)
+        result = reduce_scatter(self, step, kept, reduce_fun)
+        if self.is_coordinator:
+            return result
+        if kept.error is not None:
+            raise kept.error
+        return reduce_fun([kept.value] * self.get_world_size())[self.get_rank()]
+
+    @functools.wraps(all_reduce)
+    def lone_all_reduce(self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Callable[..., Any]) -> Any:
+        kept = _Kept(map_fun)
+        result = all_reduce(self, step, kept, reduce_fun)
+        if not self.is_coordinator and kept.error is not None:
+            raise kept.error
+        return result
+
+    wrapper.reduce_scatter = lone_reduce_scatter
+    wrapper.all_reduce = lone_all_reduce
+
+
+def install() -> None:
+    after_import.call("torch.distributed.checkpoint.default_planner", _planner_imported)
+    after_import.call("torch.distributed.checkpoint.utils", _utils_imported)
