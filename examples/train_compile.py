@@ -15,12 +15,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--seq-len", type=int, default=256)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--eager", action="store_true", help="the same without torch.compile")
     args = parser.parse_args()
 
     with torch.device("cuda"):
         model = Llama(replace(PRESETS[args.model], layers=args.layers), positions=args.seq_len).bfloat16()
         model.frequencies = model._frequencies(args.seq_len)  # bfloat16() has no complex of its own
-    compiled = torch.compile(model)
+    compiled = model if args.eager else torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     for step in range(args.steps):
         tokens = torch.randint(model.config.vocab, (args.batch, args.seq_len + 1)).to("cuda")

@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--seq-len", type=int, default=256)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--eager", action="store_true", help="the same without torch.compile")
     parser.add_argument("--checkpoint", choices=["none", "full", "op"], default="none")
     args = parser.parse_args()
 
@@ -41,7 +42,8 @@ def main() -> None:
     checkpoint_layers(model.layers, args.checkpoint)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for layer in model.layers:
-        layer.compile(fullgraph=True)  # the blocks are alike: one compilation serves them all
+        if not args.eager:
+            layer.compile(fullgraph=True)  # the blocks are alike: one compilation serves them all
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     model.to_empty(device=device)

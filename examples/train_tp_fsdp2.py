@@ -73,6 +73,8 @@ def main() -> None:
         optimizer.step()
         if dist.get_rank() == 0:
             print(f"step {step}: loss {loss.item():.4f}")
+    local = sum(p.to_local().numel() * p.element_size() for p in parameters)
+    print(f"rank {dist.get_rank()}: {local} bytes of parameters")
     dist.destroy_process_group()
 
 
