@@ -93,6 +93,38 @@ def test_the_scripts_own_history_and_snapshots_are_its_own(plimsoll_run, script)
     check(plimsoll_run(name))
 
 
+def test_a_script_that_records_before_cuda_is_initialised_gets_its_history_and_we_keep_ours(plimsoll_run, script):
+    name = script(
+        """
+    import torch
+    record = torch.cuda.memory._record_memory_history
+    def actions():
+        trace = torch.cuda.memory._snapshot()["device_traces"][0]
+        assert all(entry["frames"] for entry in trace if entry["action"] == "alloc")
+        return {entry["action"] for entry in trace if entry["action"] != "snapshot"}
+    record(max_entries=100000)
+    assert not torch.cuda.is_initialized()
+    """
+        + MODEL
+        + """
+    step()
+    assert {"alloc", "free_completed"} <= actions()
+    record(clear_history=True, skip_actions=["free_completed"], max_entries=1000)
+    assert actions() == set()
+    record(None); record(skip_actions=["free_completed"])
+    assert torch.cuda.memory._snapshot()["device_traces"][0] == [], "our own look at the history is not the script's"
+    step()
+    assert "alloc" in actions() and "free_completed" not in actions()
+    torch.cuda.reset_accumulated_memory_stats()
+    big = torch.empty(3 << 20, device="cuda")
+    step()
+    """
+    )
+    report = check(plimsoll_run("--top", "1000", name))
+    assert sum(line["bytes"] for line in report["top"]) == report["peak"]["active_bytes"]
+    assert report["defects"] == []
+
+
 def test_the_scripts_own_peaks_are_its_own(plimsoll_run, script):
     name = script(
         """

@@ -22,10 +22,23 @@ def test_an_uncaught_one_is_code_3_and_names_the_line(plimsoll_run, script):
     assert "out of memory" in run.stderr
 
 
-def test_one_that_is_caught_is_counted(plimsoll_run, script):
-    run = plimsoll_run(script(SCRIPT + "    try: work()\n    except torch.OutOfMemoryError: print('caught')\n"))
+CAUGHT = "    try: work()\n    except torch.OutOfMemoryError: print('caught')\n"
+
+
+def test_one_that_is_caught_and_worked_on_after_is_counted(plimsoll_run, script):
+    run = plimsoll_run(script(SCRIPT + CAUGHT + "    model(torch.randn(8, 1024, device='cuda'))\n"))
     assert run.code == 0, run.stderr
+    assert run.json["fits"] is True
     assert run.json["oom"] is None and run.json["ooms_handled"] == 1
+
+
+def test_one_that_is_caught_and_ends_the_work_is_code_3(plimsoll_run, script):
+    run = plimsoll_run(script(SCRIPT + CAUGHT))
+    assert run.code == 3
+    assert run.json["fits"] is False
+    assert run.json["oom"]["requested_bytes"] == 20 << 30
+    assert run.json["ooms_handled"] == 0
+    assert run.json["exit_code"] == 0
 
 
 def test_in_backward_it_is_the_line_that_called_backward(plimsoll_run, script):

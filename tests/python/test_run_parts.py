@@ -1,11 +1,16 @@
 """The parts of the observer that need no torch."""
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from plimsoll.run import blocks, native_stack, peaks, phases, shape_use, stop
+from plimsoll.run import blocks, contents, lines, native_stack, peaks, phases, shape_use, stop
 from plimsoll.run.peaks import Window
+
+HOME = str(Path(blocks.__file__).parents[2])
 
 
 class Recorder:
@@ -139,3 +144,69 @@ def test_a_value_decides_a_shape_in_its_own_statement(tmp_path, code, decides):
     path = tmp_path / "code.py"
     path.write_text(code + "\n")
     assert shape_use.read_decides_shape(str(path), 1) is decides
+
+
+def test_a_request_outside_every_known_segment_takes_what_it_asked_for():
+    layout = blocks.Layout({"segments": []}, 0)
+    layout.apply({"action": "alloc", "addr": 1 << 30, "size": 700})
+    layout.apply({"action": "segment_alloc", "addr": 1 << 20, "size": 2 << 20})
+    layout.apply({"action": "alloc", "addr": 1 << 31, "size": 1})
+    assert layout.active_bytes == 1024 + 512
+
+
+def test_a_count_that_the_script_sets_back_goes_on():
+    total = peaks._Total()
+    for count in (5, 8, 2, 3):
+        total.see(count)
+    assert total.value == 11
+
+
+class ShortHistory:
+    """Of ten entries; the script records too, so that nothing is cleared."""
+
+    started, users_own, max_entries = True, True, 10
+
+    def __init__(self):
+        self.trace = []
+
+    def allocate(self, count):
+        for n in range(len(self.trace), len(self.trace) + count):
+            self.trace.append({"action": "alloc", "addr": n << 20, "size": 512, "time_us": n})
+
+    def snapshot(self):
+        known = {"blocks": [{"address": n << 20, "size": 512, "state": "active"} for n in range(len(self.trace))]}
+        segment = {"device": 0, "address": 0, "total_size": 1 << 40, **known}
+        return {"segments": [segment], "device_traces": [self.trace[-10:]]}
+
+
+def test_a_history_that_lost_its_beginning_is_not_replayed_but_named():
+    history, books, notes = ShortHistory(), peaks.Peaks(None, None, None), []
+    device = books.devices[0] = peaks.Device()
+    found = contents.Contents(history, books, False, lambda: False, notes.append)
+    for count in (9, 8):  # more than ten in all, but each stretch is whole
+        history.allocate(count)
+        device.active_peak = 512 * len(history.trace)
+        found.new_stretch()
+        assert found.alive_at_peak(0).active_bytes == device.active_peak and notes == []
+    history.allocate(11)
+    device.active_peak = 512 * len(history.trace)
+    found.finish()
+    assert found.alive_at_peak(0).active_bytes == 512 * 17 and "too short" in notes[0]
+
+
+def test_only_python_is_the_users_code(tmp_path):
+    assert lines.is_user_file("/home/me/train.py")
+    assert not any(map(lines.is_user_file, ("../sysdeps/unix/clone3.S", "/home/me/train", "??", "", "<string>")))
+    lines.runs("/home/me/train")
+    assert lines.is_user_file("/home/me/train")
+
+
+def test_a_deleted_folder_is_survived(tmp_path):
+    code = (
+        "import os, sys; home = sys.argv[1]; os.rmdir(os.getcwd()); sys.path[:] = [home, *sys.path[1:]]\n"
+        "from plimsoll.run import lines; lines.is_user_file('train.py')\n"
+        "print(lines.Line('/a.py', 1, 'f').as_record()['file'])"
+    )
+    (tmp_path / "gone").mkdir()
+    run = subprocess.run([sys.executable, "-c", code, HOME], cwd=tmp_path / "gone", capture_output=True, text=True)
+    assert run.stdout == "/a.py\n", run.stderr

@@ -56,9 +56,8 @@ LOOPS = {
     """,
     "checkpointing": """
     from torch.utils.checkpoint import checkpoint
-    for _ in range(3):
-        x = data().requires_grad_()
-        (checkpoint(model, x, use_reentrant=True) + checkpoint(model, x, use_reentrant=False)).sum().backward()
+    for again in (True, False, True):
+        checkpoint(model, data().requires_grad_(), use_reentrant=again).sum().backward()
         optimizer.step(); optimizer.zero_grad()
     """,
     "double backward": """
@@ -103,8 +102,28 @@ def test_an_optimizer_that_ran_out_of_memory_does_not_spoil_the_next_step(plimso
 
 
 def test_a_forward_alone_is_one_open_step(plimsoll_run, script):
-    steps = steps_of(plimsoll_run(script(HEAD + "    with torch.no_grad(): model(data())\n")))
-    check_shape(steps, 1, ("forward",))
+    loop = "    with torch.no_grad(): model(torch.ones(1 << 20, 128).cuda())\n    model(data())\n"
+    run = plimsoll_run(script(HEAD + loop))
+    check_shape(steps_of(run), 1, ("forward",))
+    assert run.json["peak"]["step"] is None, "without gradients it is no step"
+
+
+@pytest.mark.parametrize("model", ["model", "torch.compile(model, backend='eager')"])
+def test_a_validation_between_steps_is_not_their_forward(plimsoll_run, script, model):
+    loop = f"""
+    import warnings; warnings.filterwarnings("error", message=".*global hooks.*")
+    net = {model}
+    def validate():
+        with torch.no_grad(): net(torch.ones(1 << 18, 128, device="cuda"))
+    for _ in range(3):
+        validate()
+        net(data()).sum().backward(); optimizer.step(); optimizer.zero_grad()
+    """
+    steps = steps_of(plimsoll_run(script(HEAD + loop)))
+    check_shape(steps, 3, ALL)
+    for step in steps:
+        assert step["phases"]["forward"]["active_peak_bytes"] < 1 << 27
+    assert [step["phases"]["other"]["active_peak_bytes"] >= 1 << 27 for step in steps] == [False, True, True]
 
 
 def test_a_graph_that_holds_the_optimizer_step_counts_each_replay(plimsoll_run, script):

@@ -4,7 +4,7 @@
 def test_lines_operators_and_shapes(plimsoll_run, script):
     name = script(
         """
-        import torch
+        import threading, torch
         x = torch.ones(8, device="cuda")
         for _ in range(3):
             x.sum().item()
@@ -13,6 +13,11 @@ def test_lines_operators_and_shapes(plimsoll_run, script):
         y = torch.zeros(int(x.sum().item()) + 2)
         z = torch.unique(x)
         if x.max() > 3: pass
+        def read():
+            for _ in range(100): x.mean().item()
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
         """
     )
     run = plimsoll_run(name)
@@ -24,4 +29,5 @@ def test_lines_operators_and_shapes(plimsoll_run, script):
     assert not lines["n = x.cpu()"]["decided_shape"]
     assert lines["y = torch.zeros(int(x.sum().item()) + 2)"]["decided_shape"]
     assert not lines["if x.max() > 3: pass"]["decided_shape"]
+    assert lines["for _ in range(100): x.mean().item()"]["count"] == 400
     assert sum(line["count"] for line in run.json["read_back_lines"]) == run.json["read_backs"]

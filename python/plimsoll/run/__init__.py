@@ -7,7 +7,9 @@ allocator's behaviour and the script's own view of it as they would be.
     __main__      the bootstrap                      peaks, user_view    exact peaks, and the script's own view of them
     script        runs the script as Python would    history, blocks     the allocator's trace, and its replay
     activation    the same for spawned children      contents, lines     what was alive at the peak, by the user's line
-    observer      puts the parts together            oom, readbacks      running out of memory; values read back
-    phases        steps and phases, without torch    record, progress    what is written, what is shown
-    hooks, compiled, graphs   what drives phases     stop, snapshot      `--steps`, `--snapshot`
+    observer      one process, from start to end     oom, readbacks      running out of memory; values read back
+    processes     how a child of it ends             record, progress    what is written, what is shown
+    watch         puts the parts together            stop, snapshot      `--steps`, `--snapshot`
+    phases        steps and phases, without torch    defects             what the observer itself failed at
+    hooks, compiled, graphs   what drives phases
 """

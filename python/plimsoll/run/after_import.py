@@ -7,12 +7,19 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
+_Calls = Dict[str, Tuple[Callable[[], None], Callable[[ModuleType], None]]]
+
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any, before: Callable[[], None], then: Callable[[ModuleType], None]) -> None:
+    """A module's own loader, with the calls around it. They are made by the import itself: a spec may be asked for,
+    looked at and thrown away any number of times before."""
+
+    def __init__(self, loader: Any, calls: _Calls) -> None:
         self._loader = loader
-        self._before = before
-        self._then = then
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         return self._loader.create_module(spec)
@@ -22,16 +29,19 @@ class _Loader(importlib.abc.Loader):
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        self._before()
+        if module.__name__ in self._calls:
+            self._calls[module.__name__][0]()
         self._loader.exec_module(module)
-        self._then(module)
+        calls = self._calls.pop(module.__name__, None)
+        if calls is not None:
+            calls[1](module)
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
     """A finder that only adds an ending to the imports it was told of."""
 
     def __init__(self) -> None:
-        self._then: Dict[str, Tuple[Callable[[], None], Callable[[ModuleType], None]]] = {}
+        self._calls: _Calls = {}
 
     def call(self, name: str, then: Callable[[ModuleType], None], before: Callable[[], None] = lambda: None) -> None:
         """Calls `before()` as the import of `name` begins and `then(module)` once it is done: both now, if it is."""
@@ -40,15 +50,14 @@ class AfterImport(importlib.abc.MetaPathFinder):
             before()
             then(module)
             return
-        self._then[name] = (before, then)
+        self._calls[name] = (before, then)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
-        then = self._then.pop(fullname, None)
-        if then is None:
+        if fullname not in self._calls:
             return None
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -56,9 +65,8 @@ class AfterImport(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, *then)
+                    spec.loader = _Loader(spec.loader, self._calls)
                 return spec
-        self._then[fullname] = then
         return None
 
 

@@ -74,7 +74,8 @@ class Layout:
         action = entry["action"]
         if action == "alloc":
             address = entry["addr"]
-            size = self.rules.taken(entry["size"], self._gap_at(address))
+            gap = self._gap_at(address)
+            size = self.rules.rounded(entry["size"]) if gap is None else self.rules.taken(entry["size"], gap)
             self._add_block(address, Block(size, entry.get("frames", []), entry.get("time_us")))
         elif action == "free_completed":
             self._remove_block(entry["addr"])
@@ -96,9 +97,12 @@ class Layout:
             del self._starts[bisect.bisect_left(self._starts, address)]
             self.active_bytes -= block.size
 
-    def _gap_at(self, address: int) -> int:
-        segment = self._segment_starts[bisect.bisect_right(self._segment_starts, address) - 1]
-        end = self._segment_ends[segment]
+    def _gap_at(self, address: int) -> Optional[int]:
+        """None in a segment that nobody told of."""
+        index = bisect.bisect_right(self._segment_starts, address) - 1
+        end = self._segment_ends[self._segment_starts[index]] if index >= 0 else address
+        if end <= address:
+            return None
         after = bisect.bisect_right(self._starts, address)
         if after < len(self._starts):
             end = min(end, self._starts[after])

@@ -59,6 +59,7 @@ class Compiled:
             _, left = entered.pop()
             if callable(left):
                 self._left(left)
+            self._back_to_eager()
             return
         if callable(callback):
             self._enter(callback)
@@ -84,8 +85,12 @@ class Compiled:
         if id(callback) in self._with_optimizer:
             self._hooks.optimizer_ends()
         elif self._timeline.last_phase_was_backward:
-            self._hooks.disarm()
-            self._timeline.forward_begins()
+            self._hooks.arm()
+            self._hooks.forward_begins()
+
+    def _back_to_eager(self) -> None:
+        if not self._entered():
+            self._hooks.compiled_code_left()
 
     def _wrap_optimized_module(self, eval_frame: Any) -> None:
         # Its __call__ warns of global hooks; ours must be gone by then.
@@ -95,9 +100,14 @@ class Compiled:
             return
         hooks = self._hooks
 
+        back_to_eager = self._back_to_eager
+
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             hooks.forward_begins()
-            return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                back_to_eager()
 
         call.__name__ = "__call__"
         eval_frame.skip_code(call.__code__)

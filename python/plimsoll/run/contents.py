@@ -13,7 +13,7 @@ from plimsoll.run.peaks import Peaks
 
 # A stretch of history, in allocations (each has up to three entries). Reading one back takes a few tenths of a second.
 STRETCH_ALLOCATIONS = 20_000
-# What the allocator keeps at most: a single phase longer than this loses its beginning.
+# What the allocator keeps at most: of a single phase longer than this, what was alive is not known.
 MAX_ENTRIES = 2_000_000
 
 Group = Dict[str, Any]
@@ -65,33 +65,65 @@ class Attribution:
         return None
 
 
+_Mark = Tuple[Any, ...]
+
+
+def _mark(entry: Dict[str, Any]) -> _Mark:
+    """What tells an entry of a trace from all others."""
+    return tuple(entry.get(name) for name in ("action", "addr", "size", "stream", "time_us"))
+
+
 class Contents:
-    def __init__(self, history: History, peaks: Peaks, keep_all: bool, is_capturing: Callable[[], bool]) -> None:
+    """`note(text)` names what could not be told."""
+
+    def __init__(
+        self,
+        history: History,
+        peaks: Peaks,
+        keep_all: bool,
+        is_capturing: Callable[[], bool],
+        note: Callable[[str], None],
+    ) -> None:
         self.attribution = Attribution()
         self._history = history
         self._peaks = peaks
         self._keep_all = keep_all
         self._is_capturing = is_capturing
+        self._note = note
         self._best: Dict[int, Alive] = {}
         self._baseline: Snapshot = {"segments": []}
-        self._skipped: Dict[int, int] = {}  # entries of the trace that are older than the baseline
+        self._last_before: Dict[int, _Mark] = {}  # the last entries of the traces that are older than the baseline
         self._allocations = 0
 
     def at_border(self) -> None:
         """REQUIRES: right after `peaks` was brought up to date."""
         if not self._history.started:
             return
-        allocations = sum(device.allocations for device in self._peaks.devices.values())
-        if allocations - self._allocations < STRETCH_ALLOCATIONS or self._keep_all or self._history.users_own:
-            return
+        stretch = STRETCH_ALLOCATIONS
+        if not self._may_clear:  # each look costs the whole history; half of what it can hold is early enough
+            stretch = max(stretch, self._history.max_entries // 6)
+        if self._count() - self._allocations >= stretch:
+            self.new_stretch()
+
+    def new_stretch(self) -> None:
+        """REQUIRES: right after `peaks` was brought up to date; the history is started."""
         if self._is_capturing():
             return
         self._read_back()
-        self._allocations = allocations
-        self._history.clear()
+        self._allocations = self._count()
+        if self._may_clear:
+            self._history.clear()
         self._baseline = self._history.snapshot()
-        self._skipped = {index: len(trace) for index, trace in enumerate(self._baseline.get("device_traces", []))}
+        traces = enumerate(self._baseline.get("device_traces", []))
+        self._last_before = {index: _mark(trace[-1]) for index, trace in traces if trace}
         self._baseline["device_traces"] = []
+
+    @property
+    def _may_clear(self) -> bool:
+        return not self._keep_all and not self._history.users_own
+
+    def _count(self) -> int:
+        return sum(device.allocations.value for device in self._peaks.devices.values())
 
     def finish(self) -> None:
         if self._history.started:
@@ -117,7 +149,21 @@ class Contents:
         for index in higher:
             traces = snapshot.get("device_traces", [])
             if index < len(traces):
-                self._read_device(index, traces[index][self._skipped.get(index, 0) :], snapshot)
+                trace = self._since_baseline(index, traces[index])
+                if trace is None:
+                    self._note("what was alive at the peak: the allocator's history was too short for it")
+                else:
+                    self._read_device(index, trace, snapshot)
+
+    def _since_baseline(self, index: int, trace: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
+        """None where the beginning is lost: a replay without it would be wrong."""
+        last = self._last_before.get(index)
+        if last is None:
+            return trace if len(trace) < self._history.max_entries else None
+        for position in range(len(trace) - 1, -1, -1):
+            if _mark(trace[position]) == last:
+                return trace[position + 1 :]
+        return None
 
     def _read_device(self, index: int, trace: List[Dict[str, Any]], snapshot: Snapshot) -> None:
         start = {"segments": self._baseline["segments"], "allocator_settings": snapshot.get("allocator_settings", {})}

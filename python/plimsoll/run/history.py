@@ -1,13 +1,16 @@
 """The allocator's own history: switched on for us, shared with a script that uses it too.
 
-What the allocator records is the union of what we and the script ask for. The script's snapshots are cut down to what it
-asked for: no trace and no stacks where it did not switch them on, nothing from before it did.
+What the allocator records is the union of what we and the script ask for. The script's snapshots are cut down to what
+it asked for: no trace and no stacks where it did not switch them on, nothing from before it did, no actions that it
+skips. What it skips or clears is never skipped or cleared in the allocator: the replay needs all of it.
 """
 
+import collections
 import inspect
+import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 Snapshot = Dict[str, Any]
 
@@ -15,13 +18,35 @@ Snapshot = Dict[str, Any]
 _CONTEXTS: List[Optional[str]] = [None, "state", "alloc", "all"]
 
 
+# While the script records, nothing may be cleared: ours is then kept as long as this, or as the script wants its own.
+_ENTRIES_BESIDE_USERS = 200_000
+
+
 class _Wanted:
-    def __init__(self, enabled: Optional[str], context: Optional[str], stacks: str, max_entries: int) -> None:
+    def __init__(
+        self,
+        enabled: Optional[str],
+        context: Optional[str] = "all",
+        stacks: str = "all",
+        max_entries: int = sys.maxsize,
+        clear_history: bool = False,
+        compile_context: bool = False,
+        global_record_annotations: bool = False,
+        skip_actions: Sequence[str] = (),
+    ) -> None:
+        """The arguments of torch._C._cuda_record_memory_history, in its order; older versions have fewer."""
         self.enabled = enabled
         self.context = context
         self.stacks = stacks
         self.max_entries = max_entries
-        self.since_us = time.time_ns() // 1000
+        self.clear_history = clear_history
+        self.options = {"compile_context": compile_context, "global_record_annotations": global_record_annotations}
+        self.skip_actions = frozenset(skip_actions)
+        self.since_us = _now_us()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 class History:
@@ -33,9 +58,12 @@ class History:
         self._users: Optional[_Wanted] = None
         self._inside = threading.local()
         self._record: Callable[..., Any] = torch.cuda.memory._record_memory_history
-        self._can_clear = "clear_history" in inspect.signature(torch.cuda.memory._record_memory_history_impl).parameters
+        self._options = set(inspect.signature(torch.cuda.memory._record_memory_history_impl).parameters)
         self._original_snapshot: Callable[..., Snapshot] = torch._C._cuda_memorySnapshot
+        self._own_snapshots: Deque[Tuple[int, int]] = collections.deque(maxlen=1000)  # from when to when each was taken
         self.started = False
+        self.max_entries = 0  # what the allocator keeps now
+        self.on_user_begins: Callable[[], None] = lambda: None  # before the script's settings replace ours
 
     def install(self) -> None:
         c_module = self._torch._C
@@ -44,20 +72,22 @@ class History:
         snapshot = self._original_snapshot
 
         def record(enabled: Optional[str], *args: Any) -> Any:
-            if getattr(self._inside, "ours", False) or not self.started:
+            if getattr(self._inside, "ours", False):
                 return original(enabled, *args)
-            context, stacks, max_entries = (*args[:3], *("all", "all", 1 << 62)[len(args[:3]) :])
-            self._users = _Wanted(enabled, context, stacks, max_entries) if enabled else None
-            if enabled and context not in _CONTEXTS:
+            wanted = _Wanted(enabled, *args)
+            if enabled not in (None, "state", "all") or wanted.context not in _CONTEXTS:
                 return original(enabled, *args)  # torch's own complaint
-            return original(*self._union(), *args[3:]) if enabled else self._apply()
+            if not self.started:
+                # CUDA is not initialised yet, or the allocator keeps no history, and then refuses in its own words.
+                original(enabled, *args)
+            self._user_wants(wanted)
 
         def record_legacy(enabled: bool, *args: Any) -> Any:
             if not self.started:
-                return legacy(enabled, *args)
-            with_trace = len(args) > 1 and args[1] > 1
-            self._users = _Wanted("all" if with_trace else "state", "all", "python", 1 << 62) if enabled else None
-            return self._apply()
+                legacy(enabled, *args)
+            entries = args[1] if len(args) > 1 else 1
+            level = ("all" if entries > 1 else "state") if enabled else None
+            self._user_wants(_Wanted(level, "all", "python", entries, *args[4:5]))
 
         def users_snapshot(*args: Any) -> Snapshot:
             found = snapshot(*args)
@@ -79,10 +109,12 @@ class History:
     def snapshot(self) -> Snapshot:
         # Through torch's own function: what the one below takes differs between versions.
         self._inside.ours = True
+        began = _now_us()
         try:
             return self._torch.cuda.memory._snapshot()
         finally:
             self._inside.ours = False
+            self._own_snapshots.append((began, _now_us()))
 
     @property
     def users_own(self) -> bool:
@@ -91,10 +123,25 @@ class History:
 
     def clear(self) -> None:
         """REQUIRES: not users_own."""
-        if self._can_clear:
+        self.max_entries = 0
+        if "clear_history" in self._options:
             self._apply(clear_history=True)
         else:
             self._call_ours(None)
+            self._apply()
+
+    def _user_wants(self, wanted: _Wanted) -> None:
+        before = self._users
+        if wanted.enabled is None:
+            self._users = None
+        else:
+            if before is None and self.started:
+                self.on_user_begins()
+                wanted.since_us = _now_us()
+            elif before is not None and not wanted.clear_history:
+                wanted.since_us = before.since_us
+            self._users = wanted
+        if self.started:
             self._apply()
 
     def _union(self) -> List[Any]:
@@ -103,10 +150,14 @@ class History:
             return [ours.enabled, ours.context, ours.stacks, ours.max_entries]
         context = max(ours.context, users.context, key=_CONTEXTS.index)
         stacks = "all" if users.stacks == "all" and users.context is not None else "python"
-        return ["all", context, stacks, max(ours.max_entries, users.max_entries)]
+        return ["all", context, stacks, max(_ENTRIES_BESIDE_USERS, users.max_entries)]
 
     def _apply(self, **options: Any) -> None:
         enabled, context, stacks, max_entries = self._union()
+        # A ring that holds more than its new length would be read back in the wrong order.
+        self.max_entries = max_entries = max(max_entries, self.max_entries)
+        if self._users is not None:
+            options.update({name: on for name, on in self._users.options.items() if name in self._options})
         self._call_ours(enabled, context=context, stacks=stacks, max_entries=max_entries, **options)
 
     def _call_ours(self, enabled: Optional[str], **options: Any) -> None:
@@ -115,6 +166,13 @@ class History:
             self._record(enabled, **options)
         finally:
             self._inside.ours = False
+
+    def _is_users(self, entry: Dict[str, Any], users: _Wanted) -> bool:
+        time_us = entry.get("time_us", users.since_us)
+        if time_us < users.since_us or entry["action"] in users.skip_actions:
+            return False
+        # A snapshot leaves an entry, ours as well as the script's.
+        return entry["action"] != "snapshot" or not any(began <= time_us <= end for began, end in self._own_snapshots)
 
     def _cut_down(self, snapshot: Any) -> Any:
         if not isinstance(snapshot, dict):
@@ -132,8 +190,7 @@ class History:
             snapshot["device_traces"] = [[] for _ in traces]
             return snapshot
         snapshot["device_traces"] = [
-            [entry for entry in trace if entry.get("time_us", users.since_us) >= users.since_us][-users.max_entries :]
-            for trace in traces
+            [entry for entry in trace if self._is_users(entry, users)][-users.max_entries :] for trace in traces
         ]
         if users.context not in ("alloc", "all"):
             for trace in snapshot["device_traces"]:

@@ -10,7 +10,23 @@ import site
 import sys
 import sysconfig
 from types import FrameType
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+
+
+def absolute(path: str) -> str:
+    """Or as it is, where the folder that we are in was deleted."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
+
+
+_FOLDER = os.path.join(absolute(""), "")  # empty where there is none
+
+
+def _shown(file: str) -> str:
+    """As seen from where the command was started."""
+    return os.path.normpath(file[len(_FOLDER) :]) if _FOLDER and file.startswith(_FOLDER) else file
 
 
 class Line(NamedTuple):
@@ -19,7 +35,7 @@ class Line(NamedTuple):
     function: str
 
     def as_record(self) -> Dict[str, Any]:
-        return {**self._asdict(), "code": linecache.getline(self.file, self.line).strip()}
+        return {**self._asdict(), "file": _shown(self.file), "code": linecache.getline(self.file, self.line).strip()}
 
 
 NO_FRAME = Line("", 0, "no Python frame")
@@ -53,16 +69,26 @@ def is_user_file(file: str) -> bool:
         global _libraries
         if _libraries is None or "torch" in sys.modules:
             _libraries = _library_folders()
-        absolute = os.path.abspath(file)
-        known = not file.startswith("<") and _is_python(file) and not any(map(absolute.startswith, _libraries))
-        known = known and "torchinductor_" not in absolute
+        path = absolute(file)
+        known = not file.startswith("<") and _is_python(file) and not any(map(path.startswith, _libraries))
+        known = known and "torchinductor_" not in path
         _is_user_file[file] = known
     return known
 
 
+_seen_running: Set[str] = set()  # Python's, whatever their names
+
+
 def _is_python(file: str) -> bool:
-    # A trace with native frames names C++ sources and libraries too.
-    return not file.endswith((".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".so")) and file not in ("", "??")
+    # A trace with native frames names C++ and assembler sources and libraries too.
+    return file.endswith((".py", ".pyw")) or file in _seen_running
+
+
+def runs(file: str) -> None:
+    """`file` is the co_filename of code that runs: a script's name need not end in .py."""
+    if file not in _seen_running and not file.startswith("<"):
+        _seen_running.add(file)
+        _is_user_file.pop(file, None)
 
 
 def user_line(frame: Optional[FrameType]) -> Optional[Line]:
@@ -70,6 +96,7 @@ def user_line(frame: Optional[FrameType]) -> Optional[Line]:
     innermost: Optional[Line] = None
     while frame is not None:
         code = frame.f_code
+        runs(code.co_filename)
         if is_user_file(code.co_filename):
             return Line(code.co_filename, frame.f_lineno, code.co_name)
         if innermost is None and not code.co_filename.startswith(_OWN):

@@ -1,4 +1,4 @@
-"""Puts the parts together: what is watched in one process, and when its record is written."""
+"""One process: when it is watched, how it ended, and when its record is written."""
 
 import atexit
 import os
@@ -6,51 +6,55 @@ import platform
 import sys
 import time
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, Optional
 
-from plimsoll.run import control, record, snapshot, user_view
+from plimsoll.run import control, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
-from plimsoll.run.compiled import Compiled
-from plimsoll.run.contents import MAX_ENTRIES, Contents
-from plimsoll.run.graphs import Graphs
-from plimsoll.run.history import History
-from plimsoll.run.hooks import Hooks
-from plimsoll.run.oom import Oom
-from plimsoll.run.peaks import Peaks, Windows
-from plimsoll.run.phases import Timeline
+from plimsoll.run.defects import Defects
 from plimsoll.run.progress import Progress
-from plimsoll.run.readbacks import ReadBacks
 from plimsoll.run.settings import Settings
 from plimsoll.run.stop import EnoughSteps, Stop
+from plimsoll.run.watch import NOTHING_SEEN, Watch
 
 
 class Observer:
-    """Of one process. It waits for the script to import torch, watches, and writes its record when the process ends.
+    """It waits for the script to import torch, watches, and writes its record when the process ends.
 
-    A forked child is not watched: it writes nothing and shows nothing.
+    A forked child is not watched: it writes nothing and shows nothing. Where it is the one that initialises CUDA, which
+    only works if its parent has not, it does the training, and becomes a watched process of its own.
     """
 
     def __init__(self, settings: Settings, script: str) -> None:
         self._settings = settings
         self._script = script
+        self._control: Optional[control.Control] = None
+        self._watch: Optional[Watch] = None
+        self._stop = Stop(settings.steps)
+        self._progress = Progress(settings.progress and settings.is_main)
+        self._defects = Defects()
+        # Once, and now: the script may set them to anything later.
+        self._world_size, self._rank = _number("WORLD_SIZE", 1), _number("RANK", 0)
+        self._watch_this_process()
+
+    def _watch_this_process(self) -> None:
         self._pid = os.getpid()
         self._began = time.monotonic()
         self._import_seconds = 0.0
-        self._torch: Optional[Any] = None
-        self._control: Optional[control.Control] = None
         self._error: Optional[BaseException] = None
         self._ended: Optional[float] = None
-        self._defects: List[str] = []
-        self._steps = record.StepTexts()
-        self._stop = Stop(settings.steps)
-        self._progress = Progress(settings.progress and settings.is_main)
+        self._is_forked = False
+        self._stop.stopped = False
+        self._defects.texts.clear()
 
     def wait_for_torch(self) -> None:
         if not self._settings.without_control:
             self._control = control.load()
+        if os.environ.get("PLIMSOLL_PRETEND_DIR"):
+            own_libraries.install(os.environ["PLIMSOLL_PRETEND_DIR"])
         os.register_at_fork(after_in_child=self._forked)
         # Registered first, it runs last: after the script's own functions, and after threads that outlive the script.
         atexit.register(self._write_all)
+        after_import.call("multiprocessing.util", lambda util: processes.install(util, self.ended, self._child_over))
         after_import.call("torch", self._torch_imported, before=self._torch_import_begins)
 
     def ended(self, error: Optional[BaseException]) -> None:
@@ -69,182 +73,97 @@ class Observer:
 
     def _torch_imported(self, torch: ModuleType) -> None:
         self._import_seconds = time.monotonic() - self._import_began
-        if not hasattr(torch._C, "_cuda_memoryStats"):
-            return  # not a CUDA build
-        self._torch = torch
-        self._peaks = Peaks(torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats, self._devices_in_use)
-        user_view.install(torch._C, self._peaks)
-        self._timeline = Timeline(self._cut, self._step_done, self._stop.check)
-        self._hooks = Hooks(torch, self._timeline, self.is_on)
-        keep_all = self._settings.snapshot is not None and self._settings.is_main
-        self._history = History(torch, MAX_ENTRIES, "all" if keep_all else "alloc")
-        self._contents = Contents(self._history, self._peaks, keep_all, torch.cuda.is_current_stream_capturing)
-        self._hooks.on_backward = self._contents.attribution.backward_called
-        self._oom = Oom(torch, self._timeline, self._hooks, self._history, self._contents, self.is_on)
-        self._read_backs: Optional[ReadBacks] = None
-        self._history.install()
-        self._hooks.install()
-        Compiled(self._hooks, self._timeline).install()
-        Graphs(torch, self._hooks).install()
-        # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
-        torch.cuda._lazy_call(self._cuda_initialised)
+        self._defects.guarded(None, self._install, torch)
         if "RANK" in os.environ:
             from plimsoll.run import lone_rank
 
             lone_rank.install()
 
-    def _cuda_initialised(self) -> None:
-        if not self.is_on():
-            return
-        self._history.start()
-        self._guarded(self._oom.install)
-        if self._control is not None:
-            self._read_backs = ReadBacks(self._torch, self._control, self._hooks, self.is_on)
-            self._read_backs.install()
+    def _install(self, torch: Any) -> None:
+        if not hasattr(torch._C, "_cuda_memoryStats"):
+            return  # not a CUDA build
+        watch = Watch(
+            torch, self._control, self._settings, self._defects, self.is_on, self._step_done, self._stop.check
+        )
+        watch.install()
+        self._watch = watch
+        # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
+        torch.cuda._lazy_call(self._cuda_initialised)
 
-    def _devices_in_use(self) -> int:
-        assert self._torch is not None
-        return self._torch._C._cuda_getDeviceCount() if self._torch.cuda.is_initialized() else 0
+    def _cuda_initialised(self) -> None:
+        assert self._watch is not None
+        if not self.is_on():
+            self._watch_this_process()
+            self._is_forked = True
+            self._watch.restart()
+        self._watch.start()
 
     def _forked(self) -> None:
         self._progress.turn_off()
-        if self._torch is not None:
-            self._hooks.disarm()
+        if self._watch is not None:
+            self._watch.hooks.disarm()
 
     # -- while it runs ---------------------------------------------------------------------------------------------------
 
-    def _cut(self) -> Windows:
-        windows = self._peaks.cut()
-        self._contents.at_border()
-        return windows
-
     def _step_done(self) -> None:
-        device = self._fullest_device()
-        if device is None:
-            return
-        book = self._peaks.devices[device]
-        self._progress.show(self._timeline.done_steps, book.active_peak, book.reserved_peak)
-        self._write(complete=False)
+        self._defects.guarded(None, self._show_and_write)
 
-    def _fullest_device(self) -> Optional[int]:
-        devices = self._peaks.devices
-        return max(devices, key=lambda index: (devices[index].reserved_peak, -index)) if devices else None
+    def _show_and_write(self) -> None:
+        watch = self._watch
+        device = watch.fullest_device() if watch is not None else None
+        if watch is None or device is None:
+            return
+        book = watch.peaks.devices[device]
+        self._progress.show(watch.timeline.done_steps, book.active_peak, book.reserved_peak)
+        self._write(complete=False)
 
     # -- the record ------------------------------------------------------------------------------------------------------
 
+    def _child_over(self) -> None:
+        # A forked child of multiprocessing's leaves without atexit; a spawned one does not.
+        if self._is_forked:
+            self._write_all()
+
     def _write_all(self) -> None:
-        if not self.is_on():
-            return
+        if self.is_on():
+            self._defects.guarded(None, self._finish)
+
+    def _finish(self) -> None:
         self._progress.clear()
-        if self._torch is not None:
-            for part in (self._end_read_backs, self._timeline.close, self._contents.finish):
-                self._guarded(part)
-        if self._settings.is_main or (self._torch is not None and self._peaks.devices):
+        is_main, watch = self._settings.is_main, self._watch
+        if self._error is None and not is_main:
+            # Nobody stands around what such a process runs; the interpreter keeps what it died of.
+            self._error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if watch is not None:
+            watch.finish()
+            if is_main and self._settings.snapshot:
+                self._defects.guarded(None, watch.write_snapshot, self._settings.snapshot, self._error)
+        if is_main or (watch is not None and watch.peaks.devices):
             self._write(complete=True)
-        if self._settings.snapshot and self._settings.is_main and self._torch is not None and self._history.started:
-            at_failure = self._oom.last_snapshot if self._oom.failure(self._error) else None
-            snapshot.write(at_failure or self._history.snapshot(), self._settings.snapshot)
-
-    def _end_read_backs(self) -> None:
-        if self._read_backs is not None:
-            self._read_backs.uninstall()
-
-    def _guarded(self, part: Callable[[], None]) -> None:
-        """What one part failed to see must not cost what the others saw: the record names it."""
-        try:
-            part()
-        except Exception as error:
-            self._defects.append(f"{getattr(part, '__qualname__', part)}: {error!r}")
 
     def _write(self, complete: bool) -> None:
-        steps = "[]"
-        if self._torch is not None:
-            timeline = self._timeline
-            steps = self._steps.text(timeline.numbered_steps(), timeline.finished_count, self._fullest_device() or 0)
-        record.write(self._settings.record_dir, self._record(complete), steps)
+        seen, steps = NOTHING_SEEN, "[]"
+        if self._watch is not None:
+            seen = self._watch.record(complete, self._error)
+            steps = self._defects.guarded("[]", self._watch.steps_text)
+        record.write(self._settings.record_dir, {**self._process_record(complete), **seen}, steps)
 
-    def _record(self, complete: bool) -> Dict[str, Any]:
-        is_main = self._settings.is_main
-        result: Dict[str, Any] = {
+    def _process_record(self, complete: bool) -> Dict[str, Any]:
+        return {
             "version": record.VERSION,
             "complete": complete,
             "pid": self._pid,
-            "main": is_main,
-            "torch": self._torch.__version__ if self._torch is not None else None,
+            "main": self._settings.is_main,
+            "torch": str(self._watch.torch.__version__) if self._watch is not None else None,
             "python": platform.python_version(),
             "script": self._script,
-            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
-            "rank": int(os.environ.get("RANK", "0")),
+            "world_size": self._world_size,
+            "rank": self._rank,
             "error": self._error_record(),
             "exit_code": self._exit_code(),
             "seconds": round((self._ended or time.monotonic()) - self._began - self._import_seconds, 3),
             "stopped_after_steps": self._stop.stopped,
-            "defects": self._defects,
-        }
-        if self._torch is None:
-            return {**result, **_NOTHING_SEEN}
-        return {**result, **self._memory_record(complete), **self._work_record()}
-
-    def _memory_record(self, complete: bool) -> Dict[str, Any]:
-        device = self._fullest_device()
-        index = device if device is not None else 0
-        timeline = self._timeline
-        result: Dict[str, Any] = {
-            "device": index,
-            "peak": self._peak_record(index),
-            "finished_steps": timeline.done_steps,
-            "before_steps": record.phases_record(timeline.before, index),
-            "after_steps": record.phases_record(timeline.after, index),
-            "top": [],
-            "top_total_bytes": 0,
-            "other_devices": [
-                {"device": other, "reserved_peak_bytes": book.reserved_peak}
-                for other, book in sorted(self._peaks.devices.items())
-                if other != index
-            ],
-        }
-        alive = self._contents.alive_at_peak(index) if complete else None
-        if alive is not None:
-            result["top"] = alive.groups[: self._settings.top]
-            result["top_total_bytes"] = alive.active_bytes
-        failure = self._oom.failure(self._error) if complete else None
-        if failure is not None:
-            failure["top"] = failure["top"][: self._settings.top]
-        result["oom"] = failure
-        result["ooms_handled"] = self._oom.count - (1 if failure is not None and self._oom.count else 0)
-        return result
-
-    def _peak_record(self, index: int) -> Dict[str, Any]:
-        book = self._peaks.devices.get(index)
-        highest = self._timeline.highest.get(index)
-        result: Dict[str, Any] = {
-            "active_bytes": book.active_peak if book else 0,
-            "allocated_bytes": book.allocated_peak if book else 0,
-            "reserved_bytes": book.reserved_peak if book else 0,
-            "segments": book.segments_peak if book else 0,
-            "step": highest.step if highest else None,
-            "phase": highest.phase if highest else "other",
-        }
-        device = self._control.memory(index) if self._control is not None else None
-        if device is None:
-            parts = {"segments": result["reserved_bytes"], "context": 0, "nccl": 0, "handles": 0}
-            return {**result, "device_bytes": result["reserved_bytes"], "device_parts": parts}
-        parts = {
-            "segments": device.segments_peak,
-            "context": device.context_peak,
-            "nccl": device.nccl_peak,
-            "handles": device.handles_peak,
-        }
-        return {**result, "device_bytes": device.peak, "device_parts": parts}
-
-    def _work_record(self) -> Dict[str, Any]:
-        known = self._control
-        lines: List[Dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
-        return {
-            "host_pinned_bytes": known.host_pinned_peak() if known is not None else 0,
-            "read_backs": known.read_backs() if known is not None else 0,
-            "read_back_lines": lines,
-            "unpretended": known.unpretended() if known is not None else [],
+            "defects": self._defects.texts,
         }
 
     def _error_record(self) -> Optional[Dict[str, str]]:
@@ -262,24 +181,8 @@ class Observer:
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-_NOTHING_SEEN: Dict[str, Any] = {
-    "device": 0,
-    "peak": {
-        **dict.fromkeys(("active_bytes", "allocated_bytes", "reserved_bytes", "device_bytes", "segments"), 0),
-        "step": None,
-        "phase": "other",
-        "device_parts": dict.fromkeys(("segments", "context", "nccl", "handles"), 0),
-    },
-    "finished_steps": 0,
-    "before_steps": None,
-    "after_steps": None,
-    "top": [],
-    "top_total_bytes": 0,
-    "host_pinned_bytes": 0,
-    "read_backs": 0,
-    "read_back_lines": [],
-    "unpretended": [],
-    "oom": None,
-    "ooms_handled": 0,
-    "other_devices": [],
-}
+def _number(variable: str, otherwise: int) -> int:
+    try:
+        return int(os.environ.get(variable, ""))
+    except ValueError:
+        return otherwise

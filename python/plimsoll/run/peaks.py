@@ -61,6 +61,18 @@ def raise_peaks(stats: Stats, kept: Dict[Path, int], path: Path = ()) -> None:
             raise_peaks(value, kept, here)
 
 
+class _Total:
+    """A count that the script may set back to zero (torch.cuda.reset_accumulated_memory_stats); this one goes on."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._seen = 0
+
+    def see(self, count: int) -> None:
+        self.value += count - self._seen if count >= self._seen else count
+        self._seen = count
+
+
 class Device:
     def __init__(self) -> None:
         self.users_peaks: Dict[Path, int] = {}  # since the script last reset its peaks
@@ -69,7 +81,8 @@ class Device:
         self.active_peak = 0
         self.allocated_peak = 0
         self.reserved_peak = 0
-        self.allocations = 0
+        self.allocations = _Total()
+        self.retries = _Total()  # times that cached segments were given back to find room
 
 
 class Peaks:
@@ -82,6 +95,9 @@ class Peaks:
         self._read = read
         self._reset = reset
         self._device_count = device_count
+        self.restart()
+
+    def restart(self) -> None:
         self.devices: Dict[int, Device] = {}
         self._lock = threading.RLock()
 
@@ -121,7 +137,8 @@ class Peaks:
         device.allocated_peak = max(device.allocated_peak, window.allocated_peak)
         device.reserved_peak = max(device.reserved_peak, window.reserved_peak)
         device.segments_peak = max(device.segments_peak, stats["segment"]["all"]["peak"])
-        device.allocations = stats["allocation"]["all"]["allocated"]
+        device.allocations.see(stats["allocation"]["all"]["allocated"])
+        device.retries.see(stats["num_alloc_retries"])
         return window
 
     # -- the script's own calls ------------------------------------------------------------------------------------------

@@ -47,6 +47,10 @@ class Timeline:
         self._cut = cut
         self._on_step = on_step
         self._check_stop = check_stop
+        self.restart()
+
+    def restart(self) -> None:
+        """As if nothing had happened yet; in a forked child, where the lock may be held by a thread that is not there."""
         self._lock = threading.RLock()
         self.before: Phases = {}
         self.after: Phases = {}
@@ -56,6 +60,7 @@ class Timeline:
         self.open: Optional[Phases] = None
         self.highest: Dict[int, Highest] = {}
         self.phase = OTHER
+        self.work = 0  # forwards, backwards and optimizer steps that began
         self._backward_depth = 0
         self._optimizer_depth = 0
         self._optimizer_has_closure = False
@@ -88,6 +93,7 @@ class Timeline:
 
     def forward_begins(self) -> None:
         with self._lock:
+            self.work += 1
             if self._backward_depth or self.phase == FORWARD:
                 return
             if self._optimizer_depth and not self._optimizer_has_closure:
@@ -96,6 +102,7 @@ class Timeline:
 
     def backward_begins(self) -> None:
         with self._lock:
+            self.work += 1
             if self._backward_depth == 0:
                 self._begin_work(BACKWARD)
             self._backward_depth += 1
@@ -114,6 +121,7 @@ class Timeline:
 
     def optimizer_begins(self, has_closure: bool = False) -> None:
         with self._lock:
+            self.work += 1
             if self._backward_depth:
                 self._stepped_in_backward = True
                 return

@@ -6,6 +6,7 @@ the value is used for a size in the statement that reads it (`shape_use`). It is
 """
 
 import sys
+import threading
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -34,7 +35,8 @@ class ReadBacks:
         self._is_on = is_on
         self._native = NativeStack()
         self._places: Dict[Tuple[Line, Any], _Place] = {}
-        self._inside = False
+        self._inside = threading.local()
+        self._lock = threading.Lock()
 
     def install(self) -> None:
         self._control.on_read_back(self._read)
@@ -43,15 +45,15 @@ class ReadBacks:
         self._control.on_read_back(None)
 
     def _read(self, device: int, size: int) -> None:
-        if not self._is_on() or self._inside:
+        if not self._is_on() or getattr(self._inside, "here", False):
             return
-        self._inside = True
+        self._inside.here = True
         try:
             self._note(size)
         except Exception:  # a ctypes callback can only print it; the script goes on without
             pass
         finally:
-            self._inside = False
+            self._inside.here = False
 
     def _note(self, size: int) -> None:
         frame = sys._getframe()
@@ -59,9 +61,12 @@ class ReadBacks:
         key = (line, _instruction(frame))
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = self._look(line)
-        place.count += 1
-        place.bytes += size
+            looked = self._look(line)
+        with self._lock:
+            if place is None:
+                place = self._places.setdefault(key, looked)
+            place.count += 1
+            place.bytes += size
 
     def _look(self, line: Line) -> _Place:
         operators = self._native.operators()

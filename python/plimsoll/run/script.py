@@ -8,6 +8,8 @@ import sys
 import types
 from typing import List, Optional
 
+from plimsoll.run import lines
+
 
 class Script:
     """What stands on the command line: `script.py args…` or `-m module args…`."""
@@ -19,6 +21,7 @@ class Script:
             raise SystemExit("usage: __main__.py (script.py | -m module) args...")
         self.name = rest[0]
         self.arguments = rest[1:]
+        self._is_folder = not self.is_module and (os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz")))
 
     def run(self) -> None:
         """Returns or raises as the script does, with this file's frames at the top of the traceback."""
@@ -29,32 +32,44 @@ class Script:
             runpy._run_module_as_main(self.name)  # what the interpreter itself calls for -m
             return
         sys.argv = [self.name, *self.arguments]
-        if os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz")):
-            sys.path[0:0] = [self.name]
+        path = _full(self.name)
+        if self._is_folder:
+            sys.path[0:0] = [path]
             runpy._run_module_as_main("__main__", alter_argv=False)
             return
         try:
-            with io.open_code(os.path.abspath(self.name)) as file:
+            with io.open_code(path) as file:
                 source = file.read()
         except OSError as error:
             sys.stderr.write(
-                f"{sys.executable}: can't open file {os.path.abspath(self.name)!r}: "
-                f"[Errno {error.errno}] {error.strerror}\n"
+                f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n"
             )
             raise SystemExit(2) from None
-        main.__file__ = self.name
-        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", self.name)
+        main.__file__ = path
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
         main.__dict__["__cached__"] = None
-        exec(compile(source, self.name, "exec", dont_inherit=True), main.__dict__)
+        lines.runs(path)
+        exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
 
     def _set_paths(self) -> None:
         # Started by path, Python put our own folder first; under -P it put none.
-        if not getattr(sys.flags, "safe_path", False):
-            first = os.getcwd() if self.is_module else os.path.dirname(os.path.realpath(self.name))
-            if not self.is_module and (os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz"))):
-                del sys.path[0]
-            else:
-                sys.path[0] = first
+        if getattr(sys.flags, "safe_path", False):
+            return
+        if self._is_folder:
+            del sys.path[0]
+            return
+        try:
+            sys.path[0] = os.getcwd() if self.is_module else os.path.dirname(os.path.realpath(self.name))
+        except OSError:  # a folder that was deleted: Python goes on without
+            del sys.path[0]
+
+
+def _full(name: str) -> str:
+    """As Python itself has it: from the root, with the dots that were typed; argv stays as it was typed."""
+    try:
+        return os.path.join(os.getcwd(), name)
+    except OSError:
+        return name
 
 
 def _fresh_main() -> types.ModuleType:
@@ -73,7 +88,7 @@ def strip_own_frames(error: BaseException) -> Optional[types.TracebackType]:
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file not in above and os.path.dirname(os.path.abspath(file)) != own:
+        if file not in above and os.path.dirname(lines.absolute(file)) != own:
             break
         trace = trace.tb_next
     return trace if trace is not None or isinstance(error, SyntaxError) else error.__traceback__

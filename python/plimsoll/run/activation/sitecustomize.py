@@ -5,8 +5,9 @@ import sys
 
 
 def _activate() -> None:
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
+    # As `reach_children` put it on the path, from the root: the folder that we are in may be a deleted one.
+    here = os.path.dirname(__file__)
+    sys.path[:] = [part for part in sys.path if part != here]
     _chain(here)
     if not os.environ.get("PLIMSOLL_RUN"):
         return
@@ -30,7 +31,7 @@ def _chain(here: str) -> None:
     from importlib.util import module_from_spec
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
-    if spec is None or spec.loader is None or (spec.origin and os.path.dirname(os.path.abspath(spec.origin)) == here):
+    if spec is None or spec.loader is None or (spec.origin and os.path.dirname(spec.origin) == here):
         return
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
