@@ -168,6 +168,7 @@ def test_llama_peaks_as_the_golden_run_does(example):
     [
         ("train_compile.py", ["--layers", 1], 1, 0),
         ("train_compile_fsdp2.py", ["--layers", 1, "--checkpoint", "full"], 8, 3),
+        ("train_compile_fsdp2.py", ["--layers", 1, "--checkpoint", "full"], 64, 63),
     ],
 )
 def test_compiled_examples_need_no_more_than_eager_ones(example, name, options, world, rank):
@@ -180,8 +181,9 @@ def test_compiled_examples_need_no_more_than_eager_ones(example, name, options, 
 
 
 @needs_transformers
-def test_transformers_models(example):
-    assert phases_of_steps(example("train_hf.py", "gpt2")) == [WHOLE_STEP] * 3
+@pytest.mark.parametrize("model", ["llama", "gpt2", "qwen2"])
+def test_transformers_models(example, model):
+    assert phases_of_steps(example("train_hf.py", model)) == [WHOLE_STEP] * 3
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is not None, reason="transformers is installed")
