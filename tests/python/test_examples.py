@@ -109,7 +109,10 @@ def parameter_bytes(run):
 def test_ddp_takes_the_same_at_any_world_size(example):
     at_8, at_64 = example("train_ddp.py", world=8), example("train_ddp.py", world=64, rank=63)
     assert phases_of_steps(at_8) == phases_of_steps(at_64) == [WHOLE_STEP] * 3
-    assert peaks(at_8) == peaks(at_64)
+    assert peaks(at_8)["reserved"] == peaks(at_64)["reserved"]
+    # What DDP gathers to compare the ranks' parameters grows with their number and leaves other gaps behind: a later block
+    # may keep a rest that the allocator does not split off. The first step with buckets is the same to the byte.
+    assert at_8.json["steps"][1]["active_peak_bytes"] == at_64.json["steps"][1]["active_peak_bytes"]
     assert peaks(at_8)["active"] > 4 * 4 * (SPLIT + WHOLE)  # parameters, gradients, two moments
 
 

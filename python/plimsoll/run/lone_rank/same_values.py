@@ -91,11 +91,11 @@ def _let_go_of_reduced_buckets(reducer: Any) -> None:
     """Waits until torch's NCCL watchdog, which looks ten times a second, has seen that all collectives are complete.
 
     DDP waits for its reductions in a way that leaves the watchdog to drop the last reference to a bucket. A step on the
-    pretend GPU is shorter than the watchdog's period: whether the first, undivided bucket is still there when the
-    others are made would be chance. With this it never is.
+    pretend GPU is shorter than the watchdog's period: whether what DDP broadcast when it was made, or the first,
+    undivided bucket, is still there when the others are made would be chance. With this it never is.
     """
     asked = _asked[reducer] = _asked.get(reducer, 0) + 1
-    if not 1 < asked <= _LAST_WAIT:  # nothing was reduced before the first forward
+    if asked > _LAST_WAIT:
         return
     from torch.distributed import distributed_c10d
 

@@ -61,7 +61,10 @@ Stream* Machine::create_stream(int device, int priority, unsigned flags) {
 void Machine::destroy_stream(Stream* stream) {
   if (stream->capturing.load(std::memory_order_relaxed)) {
     std::lock_guard lock(capture_mutex_);
-    if (stream->capture) abandon(stream->capture);
+    if (const std::shared_ptr<Capture> capture = stream->capture) {
+      abandon(capture);
+      if (capture->owns_graph) delete capture->graph;
+    }
   }
   std::lock_guard lock(streams_mutex_);
   stream->magic.store(0, std::memory_order_relaxed);
