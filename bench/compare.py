@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours = run(folder, 64, STEP, "llama3-8b", "4")
-        fake = run(folder, 64, STEP, "llama3-8b", "2", "--fake")
+        fake = run(folder, 64, STEP, "llama3-8b", "4", "--fake")
         ratio = steady(fake) / steady(ours)
         print(f"Llama-3-8B, FSDP2, 64 ranks, a step: {steady(ours):.3f} s under plimsoll run, {steady(fake):.3f} s under "
               f"FakeTensorMode with FSDPMemTracker: {ratio:.1f} times faster")
