@@ -8,10 +8,9 @@
 
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/machine.h"
+#include "pretend/cudnn_handles.h"
 
 extern "C" {
-int cudnnCreate(void**);
-int cudnnDestroy(void*);
 int cudnnGetStream(void*, void**);
 std::size_t cudnnGetVersion();
 int cudnnGetProperty(int, int*);
@@ -22,10 +21,7 @@ int cudnnBackendFinalize(void*);
 int cudnnBackendSetAttribute(void*, int, int, std::int64_t, const void*);
 int cudnnBackendGetAttribute(void*, int, int, std::int64_t, std::int64_t*, void*);
 int cudnnBackendExecute(void*, void*, void*);
-int cudnnCreateTensorDescriptor(void**);
-int cudnnDestroyTensorDescriptor(void*);
 int cudnnSetTensorNdDescriptor(void*, int, int, const int*, const int*);
-int cudnnGetTensorNdDescriptor(void*, int, int*, int*, int*, int*);
 int cudnnSetTensor4dDescriptor(void*, int, int, int, int, int, int);
 int cudnnGetTensorSizeInBytes(void*, std::size_t*);
 int cudnnCreateFilterDescriptor(void**);
@@ -45,30 +41,11 @@ int cudnnGetCTCLossWorkspaceSize_v8(void*, int, void*, void*, void*, std::size_t
 }
 
 using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::cudnn_test;
 
 namespace {
 
-constexpr int kBadParam = 2000;
-constexpr int kFloat = 0;
 constexpr int kHalf = 2;
-
-struct Handle {
-  Handle() { REQUIRE(cudnnCreate(&get) == 0); }
-  ~Handle() { CHECK(cudnnDestroy(get) == 0); }
-  void* get = nullptr;
-};
-
-/// Any descriptor of the classic interface.
-struct Descriptor {
-  Descriptor(int (*create)(void**), int (*destroy)(void*)) : destroy(destroy) { REQUIRE(create(&get) == 0); }
-  ~Descriptor() { CHECK(destroy(get) == 0); }
-  int (*destroy)(void*);
-  void* get = nullptr;
-};
-
-struct Tensor : Descriptor {
-  Tensor() : Descriptor(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor) {}
-};
 
 struct Backend {
   explicit Backend(int type) { REQUIRE(cudnnBackendCreateDescriptor(type, &get) == 0); }

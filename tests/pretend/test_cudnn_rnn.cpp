@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "plimsoll/pretend/model/control.h"
+#include "pretend/cudnn_handles.h"
 
 extern "C" {
-int cudnnCreate(void**);
-int cudnnDestroy(void*);
-int cudnnCreateTensorDescriptor(void**);
-int cudnnDestroyTensorDescriptor(void*);
-int cudnnGetTensorNdDescriptor(void*, int, int*, int*, int*, int*);
 int cudnnCreateDropoutDescriptor(void**);
 int cudnnDestroyDropoutDescriptor(void*);
 int cudnnDropoutGetStatesSize(void*, std::size_t*);
@@ -30,29 +26,9 @@ int cudnnGetRNNTempSpaceSizes(void*, void*, int, void*, std::size_t*, std::size_
 }
 
 using namespace plimsoll::pretend;
+using namespace plimsoll::pretend::cudnn_test;
 
 namespace {
-
-constexpr int kBadParam = 2000;
-constexpr int kFloat = 0;
-
-struct Handle {
-  Handle() { REQUIRE(cudnnCreate(&get) == 0); }
-  ~Handle() { CHECK(cudnnDestroy(get) == 0); }
-  void* get = nullptr;
-};
-
-/// Any descriptor of the classic interface.
-struct Descriptor {
-  Descriptor(int (*create)(void**), int (*destroy)(void*)) : destroy(destroy) { REQUIRE(create(&get) == 0); }
-  ~Descriptor() { CHECK(destroy(get) == 0); }
-  int (*destroy)(void*);
-  void* get = nullptr;
-};
-
-struct Tensor : Descriptor {
-  Tensor() : Descriptor(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor) {}
-};
 
 struct Rnn : Descriptor {
   Rnn(int mode, int bias, bool bidirectional, int input, int hidden, int projection, int layers)

@@ -2,8 +2,10 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -192,6 +194,32 @@ TEST_CASE("the driver's functions are found by name, in the version that torch a
   CHECK(function == nullptr);
   CHECK(result == cudaDriverEntryPointSymbolNotFound);
   CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("a function of the driver that has a second version is there under its first name too") {
+  void* const found = dlsym(RTLD_DEFAULT, "cuStreamWriteValue32");
+  REQUIRE(found != nullptr);
+  auto* const write = reinterpret_cast<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>(found);
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, 4) == cudaSuccess);
+  CHECK(write(nullptr, reinterpret_cast<CUdeviceptr>(device), 1, 0) == CUDA_SUCCESS);
+  cudaFree(device);
+}
+
+TEST_CASE("runtime and driver name their errors, and say what they mean") {
+  CHECK(std::string(cudaGetErrorName(cudaErrorNotReady)) == "cudaErrorNotReady");
+  CHECK(std::string(cudaGetErrorString(cudaErrorNotReady)) == "not ready");
+  CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(12345))) == "unrecognized error code");
+  CHECK(std::string(cudaGetErrorString(static_cast<cudaError_t>(12345))) == "unrecognized error code");
+  const char* text = nullptr;
+  CHECK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS);
+  CHECK(std::string(text) == "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS);
+  CHECK(std::string(text) == "out of memory");
+  CHECK(cuGetErrorName(static_cast<CUresult>(12345), &text) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(text == nullptr);
+  CHECK(cuGetErrorString(static_cast<CUresult>(12345), &text) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(text == nullptr);
 }
 
 TEST_CASE("threads on several cards do not disturb each other") {

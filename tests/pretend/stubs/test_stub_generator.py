@@ -74,7 +74,12 @@ class SmallTorch(unittest.TestCase):
         self.assertEqual(self.plan(), (0, "CUDA 13: 1 vendor symbols\n"))
         self.assertEqual(
             self.planned()["faces"]["runtime"],
-            {"soname": "libcudart.so.13", "node": "libcudart.so.13", "symbols": {"cudaMalloc": "libcudart.so.13"}},
+            {
+                "soname": "libcudart.so.13",
+                "node": "libcudart.so.13",
+                "symbols": {"cudaMalloc": "libcudart.so.13"},
+                "by_name": {},
+            },
         )
         self.assertEqual(self.text("runtime.map"), "libcudart.so.13 { global: cuda*; __cuda*; local: *; };\n")
 
@@ -130,10 +135,36 @@ class SmallTorch(unittest.TestCase):
         self.torch("int cusparseLtInit(void); int use(void) { return cusparseLtInit(); }", [brought, self.runtime()])
         self.assertEqual(self.plan()[0], 0)
         entry = self.planned()["faces"]["cusparselt"]
-        self.assertEqual(entry, {"soname": "libcusparseLt-294d6944.so.0", "node": None, "symbols": {"cusparseLtInit": None}})
+        self.assertEqual(entry["soname"], "libcusparseLt-294d6944.so.0")
+        self.assertEqual((entry["node"], entry["symbols"]), (None, {"cusparseLtInit": None}))
+
+    # What torch asks for at run time: the tables of its libraries do not show it.
+    BY_NAME = 'const char* const names[] = {"cuMemMap", "cuda is busy", "nvmlInit_v2"}; int cudaFree(void);'
+
+    def test_a_name_that_torch_looks_up_itself_is_needed_as_it_is(self):
+        self.library(self.torch_lib, "libc10_cuda.so", self.BY_NAME + "int use(void) { return cudaFree(); }", [self.runtime()])
+        self.assertEqual(self.plan()[0], 0)
+        self.assertEqual(self.planned()["faces"]["driver"]["by_name"], {"cuMemMap": ["cuMemMap"]})
+        self.assertEqual(self.planned()["faces"]["nvml"]["by_name"], {"nvmlInit_v2": ["nvmlInit_v2"]})
+
+    def test_a_name_that_the_runtime_looks_up_may_have_a_version(self):
+        source = self.BY_NAME + "int cudaGetDriverEntryPoint(void); int use(void) { return cudaGetDriverEntryPoint(); }"
+        self.library(self.torch_lib, "libc10_cuda.so", source, [self.runtime()])
+        self.plan()
+        self.assertIn("cuMemMap_v2", self.planned()["faces"]["driver"]["by_name"]["cuMemMap"])
+
+    def test_a_name_that_nothing_answers_for_gets_a_stub(self):
+        self.library(self.torch_lib, "libc10_cuda.so", self.BY_NAME, [self.runtime()])
+        self.plan()
+        out = os.path.join(self.folder, "stubs_driver.c")
+        plan = os.path.join(self.plan_folder, "plan.json")
+        self.assertEqual(self.generate("stubs", "--plan", plan, "--face", "driver", "--out", out)[0], 0)
+        with open(out, encoding="utf-8") as file:
+            self.assertIn('long long cuMemMap(void) { return plimsoll_fail_by_name("cuMemMap", 801); }', file.read())
 
     def test_verify_finds_a_missing_symbol_and_a_wrong_version(self):
         self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
+        self.library(self.torch_lib, "libc10_cuda.so", self.BY_NAME, [self.runtime()])
         self.plan()
         ours = os.path.join(self.folder, "ours")
         os.makedirs(ours)
@@ -143,6 +174,7 @@ class SmallTorch(unittest.TestCase):
         code, said = self.generate("verify", "--plan", os.path.join(self.plan_folder, "plan.json"), "--libraries", ours)
         self.assertEqual(code, 1)
         self.assertIn("libcudart.so.13 lacks cudaMalloc", said)
+        self.assertIn("libcuda.so.1 lacks cuMemMap, which torch asks for by name", said)
         self.assertIn("libcudart.so.13 has cudaFree as unversioned, not as libcudart.so.13", said)
 
     def test_a_folder_without_libraries_is_said(self):

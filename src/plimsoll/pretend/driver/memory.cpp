@@ -117,3 +117,9 @@ PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr, size_t byt
 PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t, unsigned) {
   return fill("cuStreamWriteValue32", address, 4, stream);
 }
+
+// The same under its first name, by which torch 2.6 and 2.7 look it up.
+#undef cuStreamWriteValue32
+PLIMSOLL_API CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return cuStreamWriteValue32_v2(stream, address, value, flags);
+}

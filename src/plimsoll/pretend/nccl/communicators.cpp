@@ -80,7 +80,6 @@ PLIMSOLL_API int ncclCommSplit(Communicator* parent, int color, int key, Communi
   if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = nullptr;
   if (color == kNoColor) return kSuccess;
-  if (color < 0) return fail(kInvalidArgument, "colour %d", color);
   // A key that is no place in a group still orders the members; alone, this one comes first.
   const int rank = key >= 0 && key <= parent->rank ? key : 0;
   return create(out, rank, ranks_of_color(color, rank, parent->rank, parent->ranks), parent->device);

@@ -50,7 +50,7 @@ int size_of(int color, int key, int rank, int ranks) {
 
 int ranks_of_color(int color, int key, int parent_rank, int parent_ranks) {
   if (const int size = size_of<PythonTuple>(color, key, parent_rank, parent_ranks)) return size;
-  if (color > parent_rank) return parent_ranks;
+  if (color < 0 || color > parent_rank) return parent_ranks;
   const int distance = parent_rank - color;
   if (key == 0) return distance == 0 ? parent_ranks - color : parent_ranks;
   if (distance == 0 || distance % key != 0) return parent_ranks;

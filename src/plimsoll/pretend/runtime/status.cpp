@@ -1,21 +1,13 @@
 #include "plimsoll/pretend/runtime/status.h"
 
-#include <string>
+#include "plimsoll/pretend/cuda/error_text.h"
 
 namespace plimsoll::pretend::runtime {
 namespace {
 
 thread_local cudaError_t t_last = cudaSuccess;
 
-struct ErrorText {
-  cudaError_t error;
-  const char* name;
-  const char* text;
-};
-
-#define PLIMSOLL_ERROR(name, text) \
-  { name, #name, text }
-constexpr ErrorText kErrors[] = {
+constexpr ErrorText<cudaError_t> kErrors[] = {
     PLIMSOLL_ERROR(cudaSuccess, "no error"),
     PLIMSOLL_ERROR(cudaErrorInvalidValue, "invalid argument"),
     PLIMSOLL_ERROR(cudaErrorMemoryAllocation, "out of memory"),
@@ -39,14 +31,6 @@ constexpr ErrorText kErrors[] = {
     PLIMSOLL_ERROR(cudaErrorIllegalState, "illegal state"),
     PLIMSOLL_ERROR(cudaErrorUnknown, "unknown error"),
 };
-#undef PLIMSOLL_ERROR
-
-const ErrorText* find(cudaError_t error) {
-  for (const ErrorText& entry : kErrors) {
-    if (entry.error == error) return &entry;
-  }
-  return nullptr;
-}
 
 }  // namespace
 
@@ -73,17 +57,14 @@ PLIMSOLL_API cudaError_t cudaGetLastError() {
 PLIMSOLL_API cudaError_t cudaPeekAtLastError() { return t_last; }
 
 PLIMSOLL_API const char* cudaGetErrorName(cudaError_t error) {
-  const ErrorText* found = find(error);
+  const auto* found = find_error(kErrors, error);
   return found != nullptr ? found->name : "unrecognized error code";
 }
 
 PLIMSOLL_API const char* cudaGetErrorString(cudaError_t error) {
-  // An unpretended call fails by name wherever its status surfaces.
-  if (error == cudaErrorNotSupported && *last_unpretended("cuda") != '\0') {
-    thread_local std::string text;
-    text = std::string(last_unpretended("cuda")) + " is not pretended by Plimsoll";
-    return text.c_str();
+  if (error == cudaErrorNotSupported) {
+    if (const char* text = unpretended_text("cuda")) return text;
   }
-  const ErrorText* found = find(error);
+  const auto* found = find_error(kErrors, error);
   return found != nullptr ? found->text : "unrecognized error code";
 }

@@ -1,20 +1,23 @@
 """Reads what the stub generator needs of an ELF file: its name, what it needs, what it defines and what it leaves open.
 
 64-bit little-endian files only (x86-64, aarch64): what torch's CUDA builds are made for. Standard library only, so that
-set-up needs no tool to look into a 470 MB library, and no time either: only the tables are read.
+set-up needs no tool to look into a 470 MB library, and no time either: only the tables are read, unless texts are
+asked for.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 
-_SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
+_SHT_PROGBITS, _SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 1, 2, 6, 11
+_SHF_WRITE, _SHF_ALLOC, _SHF_EXECUTABLE = 1, 2, 4
 _SHT_VERDEF, _SHT_VERNEED, _SHT_VERSYM = 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 _DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
 _SHN_UNDEF = 0
@@ -39,6 +42,7 @@ class Symbol(NamedTuple):
 
 class _Section(NamedTuple):
     type: int
+    flags: int
     offset: int
     size: int
     link: int
@@ -59,11 +63,22 @@ class Elf:
         self.search_path: List[str] = []
         self.defined: Dict[str, Symbol] = {}
         self.undefined: Dict[str, Symbol] = {}
+        self._constants: List[_Section] = []
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size < 64:
                 raise ElfError(f"{path}: too short for an ELF file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 self._read(data)
+
+    def texts(self, pattern: str) -> Set[str]:
+        """The constant texts of the file that match the whole regular expression."""
+        whole = re.compile(rb"(?<=\0)(?:" + pattern.encode() + rb")(?=\0)")
+        found: Set[str] = set()
+        with open(self.path, "rb") as file:
+            for section in self._constants:
+                file.seek(section.offset)
+                found.update(text.decode() for text in whole.findall(b"\0" + file.read(section.size)))
+        return found
 
     def _read(self, data: mmap.mmap) -> None:
         if data[:4] != b"\x7fELF" or data[4] != 2 or data[5] != 1:
@@ -74,8 +89,10 @@ class Elf:
             raise ElfError(f"{self.path}: has no section table (a stripped file cannot be read here)")
         sections = []
         for index in range(count):
-            _, kind, _, _, offset, size, link, info, _, _ = _SECTION.unpack_from(data, table + index * entry_bytes)
-            sections.append(_Section(kind, offset, size, link, info))
+            _, kind, flags, _, offset, size, link, info, _, _ = _SECTION.unpack_from(data, table + index * entry_bytes)
+            sections.append(_Section(kind, flags, offset, size, link, info))
+        kinds = _SHF_WRITE | _SHF_ALLOC | _SHF_EXECUTABLE
+        self._constants = [s for s in sections if s.type == _SHT_PROGBITS and s.flags & kinds == _SHF_ALLOC]
 
         by_type = {section.type: section for section in sections}
         if _SHT_DYNAMIC in by_type:

@@ -2,11 +2,11 @@
 """Makes the pretend libraries fit the installed torch.
 
 Three steps, each called by the build:
-  plan    reads the undefined symbols of torch's libraries, finds out which vendor library each belongs to, and writes
-          what CMake and the linker need to know: SONAMEs and symbol versions. A symbol that belongs to no library
-          known here ends the build with its name.
-  stubs   writes, for one library, a function that fails by name for every symbol that torch needs and that the
-          library's own objects do not define.
+  plan    reads the undefined symbols of torch's libraries, and the names that libc10_cuda.so asks the driver and NVML
+          for at run time, finds out which vendor library each belongs to, and writes what CMake and the linker need to
+          know: SONAMEs and symbol versions. A symbol that belongs to no library known here ends the build with its name.
+  stubs   writes, for one library, a function that fails by name for every symbol that torch needs or asks for and that
+          the library's own objects do not define.
   verify  looks into the finished libraries: every vendor symbol of torch must be there, in the right library and with
           the right version; then loads torch's libraries onto them, which must work and print nothing.
 
@@ -49,8 +49,11 @@ class Needs:
         self.libraries = [Elf(path) for path in paths if face_of_soname(os.path.basename(path)) is None]
         self.sonames: Dict[str, str] = {}
         self.symbols: Dict[str, Dict[str, Optional[str]]] = {name: {} for name in FACES}
+        # By name: the symbols of which one must be there to answer for it.
+        self.by_name: Dict[str, Dict[str, List[str]]] = {name: {} for name in FACES}
         self._find_sonames()
         self._find_symbols()
+        self._find_names()
 
     def _find_sonames(self) -> None:
         for library in self.libraries:
@@ -92,6 +95,18 @@ class Needs:
                 "these symbols of torch belong to no library known to plimsoll/pretend/stubs/faces.py:\n  "
                 + "\n  ".join(sorted(set(strangers)))
             )
+
+    def _find_names(self) -> None:
+        for library in self.libraries:
+            if os.path.basename(library.path) != "libc10_cuda.so":
+                continue
+            # Torch 2.5 to 2.7 take a name as it is (dlsym); later ones have the runtime find the function's version.
+            runtime_finds_it = any(name.startswith("cudaGetDriverEntryPoint") for name in library.undefined)
+            endings = ("_v3", "_v2", "") if runtime_finds_it else ("",)
+            for name in library.texts("cu[A-Z][A-Za-z]+[0-9]*(?:_v[0-9])?"):
+                self.by_name["driver"][name] = [name + ending for ending in endings]
+            for name in library.texts("nvml[A-Z][A-Za-z]+(?:_v[0-9])?"):
+                self.by_name["nvml"][name] = [name]
 
     def _defined_elsewhere(self, own_files: Set[str]) -> Set[str]:
         """What torch's libraries define for each other, and what the machine's libraries beside them define."""
@@ -179,7 +194,8 @@ def plan(arguments: argparse.Namespace) -> None:
         soname = (needs.sonames.get(face.name) if needs else None) or face.soname(major)
         symbols = needs.symbols[face.name] if needs else {}
         node = _node(face, soname, symbols)
-        entries[face.name] = {"soname": soname, "node": node, "symbols": symbols}
+        by_name = needs.by_name[face.name] if needs else {}
+        entries[face.name] = {"soname": soname, "node": node, "symbols": symbols, "by_name": by_name}
         _write(os.path.join(arguments.out, f"{face.name}.map"), _version_script(face, node, symbols))
         cmake.append(f"set(plimsoll_{face.name}_soname {soname})")
         cmake.append(f"set(plimsoll_{face.name}_needs_cuda_headers {'ON' if face.needs_cuda_headers else 'OFF'})")
@@ -196,15 +212,16 @@ def plan(arguments: argparse.Namespace) -> None:
 
 def stubs(arguments: argparse.Namespace) -> None:
     face = FACES[arguments.face]
-    needed = _load(arguments.plan)["faces"][face.name]["symbols"]
+    entry = _load(arguments.plan)["faces"][face.name]
     by_hand: Set[str] = set()
     for path in arguments.objects:
         by_hand.update(Elf(path).defined)
-    missing = sorted(set(needed) - by_hand)
+    missing = set(entry["symbols"]) - by_hand
+    missing |= {name for name, answers in entry["by_name"].items() if by_hand.isdisjoint(answers)}
     lines = [
         f"/* Generated: what torch needs of {face.library} and plimsoll/pretend/{face.name} does not pretend. */",
         "int plimsoll_fail_by_name(const char* function, int status);",
-        *(stub(name, face) for name in missing),
+        *(stub(name, face) for name in sorted(missing)),
     ]
     _write(arguments.out, "\n".join(lines) + "\n")
 
@@ -229,9 +246,12 @@ def verify(arguments: argparse.Namespace) -> None:
                 defects.append(f"{entry['soname']} lacks {symbol}")
             elif version is not None and found.version != version:  # No version asked for: any will do.
                 defects.append(f"{entry['soname']} has {symbol} as {found.version or 'unversioned'}, not as {version}")
+        for name_asked, answers in entry["by_name"].items():
+            if not any(answer in library.defined for answer in answers):
+                defects.append(f"{entry['soname']} lacks {name_asked}, which torch asks for by name")
         stub_names = _stub_names(os.path.join(arguments.stubs, f"stubs_{name}.c")) if arguments.stubs else set()
         generated += len(stub_names)
-        by_hand += len(set(entry["symbols"]) - stub_names)
+        by_hand += len((set(entry["symbols"]) | set(entry["by_name"])) - stub_names)
     if defects:
         raise GenerateError("the pretend libraries do not fit torch:\n  " + "\n  ".join(sorted(defects)))
     if document["torch_lib"]:
