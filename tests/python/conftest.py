@@ -50,16 +50,22 @@ def script(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def plimsoll_run(tmp_path: Path) -> Callable[..., Run]:
-    """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
+def plimsoll_command() -> str:
+    """The built command; the test is skipped where there is none, or no torch that it could run."""
     reason = _why_not()
     if reason is not None:
         pytest.skip(reason)
+    return str(_command())
+
+
+@pytest.fixture
+def plimsoll_run(plimsoll_command: str, tmp_path: Path) -> Callable[..., Run]:
+    """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
 
     def run(*arguments: str, env: Optional[Dict[str, str]] = None, timeout: float = 600) -> Run:
         report = tmp_path / "report.json"
         done = subprocess.run(
-            [str(_command()), "run", "--json", str(report), *map(str, arguments)],
+            [plimsoll_command, "run", "--json", str(report), *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, **(env or {})},
             capture_output=True,

@@ -1,10 +1,12 @@
 """The progress line: one line on a terminal, redrawn; nothing anywhere else."""
 
+import os
 import sys
 import time
-from typing import Optional, TextIO
+from typing import Any, List, Optional, TextIO
 
 _INTERVAL_SECONDS = 0.1
+_ERASE = "\r\x1b[K"
 
 
 def _gib(count: int) -> str:
@@ -12,29 +14,61 @@ def _gib(count: int) -> str:
 
 
 class Progress:
+    """Between two drawings the line belongs to the script: whatever it prints to the terminal first erases ours.
+
+    For that, and only while a line is drawn, the standard streams have a `write` of their own. What is written past
+    them, by C++ or by another process, goes over the line.
+    """
+
     def __init__(self, wanted: bool, stream: Optional[TextIO] = None) -> None:
         self._stream = stream if stream is not None else sys.__stderr__
-        self._on = bool(wanted and self._stream is not None and self._stream.isatty())
+        self._on = bool(wanted and _is_terminal(self._stream) and os.environ.get("TERM") != "dumb")
         self._drawn = False
         self._last = 0.0
+        self._watched: List[TextIO] = []
 
     def show(self, steps: int, active_peak: int, reserved_peak: int) -> None:
         now = time.monotonic()
         if not self._on or now - self._last < _INTERVAL_SECONDS:
             return
+        self.clear()
         self._last, self._drawn = now, True
         text = f"step {steps}   peak: active {_gib(active_peak)}, reserved {_gib(reserved_peak)}"
-        # The cursor goes back to the start: what the script prints next takes the line's place.
-        self._write(f"\r\x1b[K\x1b[2m{text}\x1b[0m\r")
+        self._write(f"{_ERASE}\x1b[2m{text[: self._room()]}\x1b[0m\r")
+        self._watch_streams()
 
     def clear(self) -> None:
         if self._drawn:
             self._drawn = False
-            self._write("\r\x1b[K")
+            self._leave_streams()
+            self._write(_ERASE)
 
     def turn_off(self) -> None:
         """In a forked child: the line is the parent's."""
+        self._leave_streams()
         self._on = self._drawn = False
+
+    def _room(self) -> Optional[int]:
+        """How many characters fit in one row: a line that wraps could not be erased."""
+        assert self._stream is not None
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            return None
+        return columns - 1 if columns > 1 else None  # 0: the terminal does not know
+
+    def _watch_streams(self) -> None:
+        for stream in {id(stream): stream for stream in (sys.__stdout__, sys.__stderr__, self._stream)}.values():
+            # A stream whose `write` the script replaced stays as the script has it.
+            if stream is not None and _is_terminal(stream) and "write" not in getattr(stream, "__dict__", {"write": None}):
+                stream.write = _Erasing(self, stream)  # type: ignore[method-assign]
+                self._watched.append(stream)
+
+    def _leave_streams(self) -> None:
+        watched, self._watched = self._watched, []
+        for stream in watched:
+            if isinstance(vars(stream).get("write"), _Erasing):
+                del stream.write
 
     def _write(self, text: str) -> None:
         assert self._stream is not None
@@ -43,3 +77,22 @@ class Progress:
             self._stream.flush()
         except (OSError, ValueError):
             self._on = False
+
+
+class _Erasing:
+    """A stream's `write`, until it is called: the line goes, the stream is as it was, and the text is written."""
+
+    def __init__(self, progress: Progress, stream: TextIO) -> None:
+        self._progress = progress
+        self._write = stream.write
+
+    def __call__(self, text: Any) -> int:
+        self._progress.clear()
+        return self._write(text)
+
+
+def _is_terminal(stream: Optional[TextIO]) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
