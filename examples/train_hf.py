@@ -1,14 +1,25 @@
-"""A Hugging Face transformers model from its config, no download: Llama, GPT-2 or Qwen2, small by default."""
+"""A Hugging Face transformers model from its config, no download: Llama, GPT-2 or Qwen2, small by default.
+
+    python train_hf.py qwen2
+    torchrun --nproc-per-node 8 train_hf.py llama      # sharded with FSDP2
+"""
 
 import argparse
+import os
 import sys
 
 import torch
+import torch.distributed as dist
 
 try:
     import transformers
 except ImportError:
     sys.exit("train_hf.py needs the transformers package: pip install transformers")
+
+try:
+    from torch.distributed.fsdp import fully_shard
+except ImportError:  # torch 2.5
+    from torch.distributed._composable.fsdp import fully_shard
 
 
 def make_config(args: argparse.Namespace) -> "transformers.PretrainedConfig":
@@ -30,7 +41,7 @@ def make_config(args: argparse.Namespace) -> "transformers.PretrainedConfig":
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="llama", choices=["llama", "gpt2", "qwen2"])
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--layers", type=int, default=4)
@@ -40,17 +51,30 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3)
     args = parser.parse_args()
 
-    model = transformers.AutoModelForCausalLM.from_config(make_config(args)).to("cuda")
+    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    torch.cuda.set_device(device)
+    model = transformers.AutoModelForCausalLM.from_config(make_config(args)).to(device)
     model.train()
+    if ranks > 1:
+        dist.init_process_group("nccl", device_id=device)
+        for block in model.transformer.h if args.model == "gpt2" else model.model.layers:
+            fully_shard(block)
+        fully_shard(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     for step in range(args.steps):
-        tokens = torch.randint(args.vocab, (args.batch, args.seq_len)).to("cuda")
+        tokens = torch.randint(args.vocab, (args.batch, args.seq_len)).to(device)
         with torch.autocast("cuda", dtype=torch.bfloat16):
             loss = model(input_ids=tokens, labels=tokens).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        print(f"step {step}: loss {loss.item():.4f}")
+        if rank == 0:
+            print(f"step {step}: loss {loss.item():.4f}")
+    shards = [p.to_local() if ranks > 1 else p for p in model.parameters()]
+    print(f"rank {rank}: {sum(shard.numel() * shard.element_size() for shard in shards)} bytes of parameters")
+    if ranks > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -185,8 +185,14 @@ def test_compiled_examples_need_no_more_than_eager_ones(example, name, options, 
 
 @needs_transformers
 @pytest.mark.parametrize("model", ["llama", "gpt2", "qwen2"])
-def test_transformers_models(example, model):
-    assert phases_of_steps(example("train_hf.py", model)) == [WHOLE_STEP] * 3
+def test_transformers_models_alone_and_sharded(example, model):
+    alone, sharded = example("train_hf.py", model), example("train_hf.py", model, world=8, rank=3)
+    assert phases_of_steps(alone) == phases_of_steps(sharded) == [WHOLE_STEP] * 3
+    assert parameter_bytes(alone) == 8 * parameter_bytes(sharded) > 0
+    others = 7 * parameter_bytes(sharded)
+    # A rank keeps its shard of parameters, gradients and two moments: four times, but small shards are rounded up.
+    ends = [run.json["steps"][-1]["phases"]["optimizer"]["active_end_bytes"] for run in (alone, sharded)]
+    assert 3 * others < ends[0] - ends[1] <= 4 * others
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is not None, reason="transformers is installed")
