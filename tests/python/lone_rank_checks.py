@@ -231,6 +231,18 @@ def groups_meshes_and_splits():
     dist.all_reduce(x, group=half)
 
 
+def a_later_default_group_that_was_told_its_ranks_can_be_split():
+    """Not told, torch looks them up in an empty list: see docs/pretend_gpu.md."""
+    dist.init_process_group("nccl")
+    dist.destroy_process_group()
+    options = dist.ProcessGroupNCCL.Options()
+    options.global_ranks_in_group = list(range(world))
+    dist.init_process_group("nccl", device_id=device, pg_options=options)
+    half = dist.split_group(split_ranks=[list(range(world // 2)), list(range(world // 2, world))])
+    assert half.size() == world // 2
+    dist.all_reduce(torch.ones(8, device=device), group=half)
+
+
 def ddp_rebuilds_its_buckets_as_with_peers():
     from torch.nn.parallel import DistributedDataParallel
 

@@ -9,7 +9,7 @@ SCRIPT = Path(__file__).with_name("lone_rank_checks.py")
 
 # A run costs an import of torch, so that what one rank is to do it does in one process: the checks are the script's.
 EVERYWHERE = ["initialises_with_every_backend", "collectives_of_tensors_complete"]
-SPLITS = ["groups_meshes_and_splits"]  # first: torch 2.13 can split only the first default group of a process
+SPLITS = ["groups_meshes_and_splits"]  # first: torch splits a later default group only where it was told its ranks
 OBJECTS = ["object_collectives_return_what_a_lone_rank_can_know"]
 LATER_PARTS = ["a_rank_saves_its_part_of_a_checkpoint", "pipeline_stages_run_with_what_they_can_know"]
 CHECKS = {
@@ -17,6 +17,7 @@ CHECKS = {
     (0, 8): OBJECTS + LATER_PARTS,
     (3, 8): [
         *SPLITS,
+        "a_later_default_group_that_was_told_its_ranks_can_be_split",
         *EVERYWHERE,
         *OBJECTS,
         "every_rendezvous_returns_at_once_and_makes_no_file",

@@ -1,7 +1,6 @@
-"""An older torch, of CUDA 12, beside the newest: `./check --versions` installs it and names its interpreter."""
+"""Older versions of torch, of CUDA 12, beside the newest: `./check --versions` installs them."""
 
 import json
-import os
 from pathlib import Path
 
 import golden
@@ -11,33 +10,38 @@ from golden_observer import check_observer
 pytestmark = pytest.mark.versions
 
 HOME = Path(__file__).resolve().parents[2]
-OLDER = "2.5.1"
+OLDEST = "2.5.1"  # everything is tried on it
+BETWEEN = "2.9.1"  # what changed since, and changed again before the newest
 
 
-@pytest.fixture(scope="module")
-def older_python():
-    python = Path(os.environ.get("PLIMSOLL_OLDER_PYTHON", HOME / ".plimsoll" / f"venv-{OLDER}" / "bin" / "python"))
+def run_of(plimsoll_run, version):
+    """`plimsoll run --python …` with that torch, whose libraries are built the first time."""
+    python = HOME / ".plimsoll" / f"venv-{version}" / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"torch {OLDER} is not installed beside: ./check --versions does that")
-    return python
-
-
-@pytest.fixture
-def older_run(plimsoll_run, older_python):
-    """`plimsoll run --python …` with the older torch, whose libraries are built the first time."""
+        pytest.skip(f"torch {version} is not installed beside: ./check --versions does that")
 
     def run(*arguments):
-        done = plimsoll_run("--python", older_python, *arguments, timeout=1800)
+        done = plimsoll_run("--python", python, *arguments, timeout=1800)
         assert done.code == 0, done.stderr
-        assert done.json["torch"].startswith(OLDER)
+        assert done.json["torch"].startswith(version)
         assert done.json["unpretended"] == []
         return done
 
     return run
 
 
+@pytest.fixture
+def older_run(plimsoll_run):
+    return run_of(plimsoll_run, OLDEST)
+
+
+@pytest.fixture(params=[OLDEST, BETWEEN])
+def each_run(plimsoll_run, request):
+    return run_of(plimsoll_run, request.param)
+
+
 def test_the_golden_run_of_the_older_torch_gives_the_same_bytes(older_run, tmp_path):
-    recorded = golden.read(golden.FOLDER / "older_torch" / f"torch_{OLDER}_A1_fullAC.json")
+    recorded = golden.read(golden.FOLDER / "older_torch" / f"torch_{OLDEST}_A1_fullAC.json")
     out = tmp_path / "out.json"
     run = older_run(*golden.options(recorded["env"]), golden.TRAIN, json.dumps(recorded["config"]), out)
     assert golden.read(out)["phases"] == recorded["phases"]
@@ -54,9 +58,25 @@ def test_examples_run_on_the_older_torch(older_run, example):
     assert run.json["top"], "what was alive at the peak is told for the older torch too"
 
 
+DISTRIBUTED = [
+    ("ddp", []),
+    ("fsdp2", ["--checkpoint", "full"]),
+    ("fsdp2", ["--hsdp", "2", "--accumulate", "2", "--no-sync"]),  # a device mesh, hence groups split from another
+]
+
+
+@pytest.mark.parametrize("example, options", DISTRIBUTED)
+def test_distributed_examples_stop_after_a_number_of_steps_on_older_versions(each_run, example, options):
+    where = ["--world-size", "16", "--rank", "5", "--steps", "2"]
+    run = each_run(*where, HOME / "examples" / f"train_{example}.py", *options)
+    assert (run.json["fits"], run.json["finished_steps"]) == (True, 2)
+    for step in run.json["steps"]:
+        assert set(step["phases"]) >= {"forward", "backward", "optimizer"}
+
+
 @pytest.mark.parametrize("alloc_conf", ["expandable_segments:True", "backend:cudaMallocAsync"])
-def test_allocator_settings_work_on_the_older_torch(older_run, alloc_conf):
-    run = older_run("--alloc-conf", alloc_conf, HOME / "examples" / "train_plain.py")
+def test_allocator_settings_work_on_older_versions(each_run, alloc_conf):
+    run = each_run("--alloc-conf", alloc_conf, HOME / "examples" / "train_plain.py")
     assert run.json["peak"]["device_bytes"] > run.json["gpu"]["memory_bytes"] // 1000
 
 
@@ -98,5 +118,5 @@ torch.zeros(8).pin_memory().to("cuda", non_blocking=True)
 """
 
 
-def test_every_library_of_cuda_12_answers(older_run, script):
-    older_run(script(EVERY_LIBRARY))
+def test_every_library_of_cuda_12_answers(each_run, script):
+    each_run(script(EVERY_LIBRARY))
