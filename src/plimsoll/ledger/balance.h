@@ -1,0 +1,64 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/ledger/ids.h"
+
+namespace plimsoll::ledger {
+
+/// The bytes of one device at one instant: in all, and by category. The categories always sum to the total.
+///
+/// Has room for every category there can be, and copies only as many as it has ever counted in: a peak is overwritten
+/// often, and most runs know eight categories.
+class Balance {
+ public:
+  Balance() = default;
+  Balance(const Balance& other) : total_(other.total_), used_(other.used_) { copy_used(other); }
+  Balance& operator=(const Balance& other) {
+    total_ = other.total_;
+    used_ = other.used_;
+    copy_used(other);
+    return *this;
+  }
+
+  Bytes total() const { return total_; }
+  Bytes operator[](CategoryId category) const { return value(category) < used_ ? by_category_[value(category)] : 0; }
+
+  /// REQUIRES: the total stays below 2^64.
+  void add(CategoryId category, Bytes bytes) {
+    while (used_ <= value(category)) by_category_[used_++] = 0;
+    by_category_[value(category)] += bytes;
+    total_ += bytes;
+  }
+  /// REQUIRES: that category has so many bytes.
+  void subtract(CategoryId category, Bytes bytes) {
+    by_category_[value(category)] -= bytes;
+    total_ -= bytes;
+  }
+  /// REQUIRES: `from` has so many bytes.
+  void move(CategoryId from, CategoryId to, Bytes bytes) {
+    subtract(from, bytes);
+    add(to, bytes);
+  }
+
+  friend bool operator==(const Balance& a, const Balance& b) {
+    if (a.total_ != b.total_) return false;
+    for (std::size_t i = 0; i < std::max(a.used_, b.used_); ++i) {
+      if (a[CategoryId(i)] != b[CategoryId(i)]) return false;
+    }
+    return true;
+  }
+
+ private:
+  void copy_used(const Balance& other) { std::copy_n(other.by_category_.begin(), other.used_, by_category_.begin()); }
+
+  Bytes total_ = 0;
+  std::uint8_t used_ = 0;  ///< Categories below it have a number, those from it on are zero and not written.
+  std::array<Bytes, kMaxCategories> by_category_;
+};
+
+}  // namespace plimsoll::ledger

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+/// The names of things in the ledger: small integers that cannot be mistaken for each other.
+
+namespace plimsoll::ledger {
+
+/// One allocation. The caller gives it, and gives it once: no two allocations in the life of a ledger share an id.
+enum class AllocationId : std::uint64_t {};
+/// A device, in the order of their naming: Ledger::device("cuda:0").
+enum class DeviceId : std::uint16_t {};
+/// What an allocation is for. The first ones are fixed (below), the user's own follow: Ledger::category("KV cache").
+enum class CategoryId : std::uint8_t {};
+/// Whose an allocation is: the path of a module, Ledger::owner("layers.0.attention"). 0 is nobody's and reads "".
+enum class OwnerId : std::uint32_t {};
+/// A part of a step. The first ones are fixed (below), others follow: Ledger::phase_named("validation").
+enum class PhaseId : std::uint8_t {};
+/// The stream an allocation was made for, in whatever numbers the device gives its streams.
+enum class StreamId : std::int64_t {};
+/// The number of an event, from 1 in the order of their coming; 0 is the instant before the first.
+enum class Sequence : std::uint64_t {};
+
+/// The bare number of an id.
+template <typename Id>
+requires std::is_enum_v<Id>
+constexpr std::underlying_type_t<Id> value(Id id) { return static_cast<std::underlying_type_t<Id>>(id); }
+
+inline constexpr std::size_t kMaxDevices = 64;
+inline constexpr std::size_t kMaxCategories = 64;
+inline constexpr std::size_t kMaxPhases = 64;
+/// A module that is entered while so many are open is a defect: somebody forgets to leave.
+inline constexpr std::size_t kMaxOpenModules = 4096;
+
+inline constexpr OwnerId kNoOwner{0};
+
+/// Steps are numbered from 0; what happens before the first one belongs to kNoStep.
+using Step = std::int64_t;
+inline constexpr Step kNoStep = -1;
+
+/// The categories of torch's trackers and `Workspace`, in the order of their ids.
+namespace categories {
+inline constexpr CategoryId kParameter{0};
+inline constexpr CategoryId kBuffer{1};
+inline constexpr CategoryId kGradient{2};
+inline constexpr CategoryId kActivation{3};
+inline constexpr CategoryId kTemp{4};
+inline constexpr CategoryId kOptstate{5};
+inline constexpr CategoryId kOther{6};
+inline constexpr CategoryId kWorkspace{7};
+inline constexpr std::string_view kNames[] = {"Parameter", "Buffer",   "Gradient", "Activation",
+                                              "Temp",      "Optstate", "Other",    "Workspace"};
+}  // namespace categories
+
+/// A ledger begins in kOther.
+namespace phases {
+inline constexpr PhaseId kForward{0};
+inline constexpr PhaseId kBackward{1};
+inline constexpr PhaseId kOptimizer{2};
+inline constexpr PhaseId kOther{3};
+inline constexpr std::string_view kNames[] = {"forward", "backward", "optimizer", "other"};
+}  // namespace phases
+
+/// Where a module is on its way through a step, in torch's words.
+enum class ModuleState : std::uint8_t {
+  kPreForward,
+  kPostForward,
+  kPeakForward,
+  kPreBackward,
+  kPostBackward,
+  kPeakBackward,
+  kPreForwardAC,
+  kPostForwardAC,
+};
+inline constexpr std::string_view kModuleStateNames[] = {"Pre-Forward",    "Post-Forward",   "Peak-Forward",
+                                                         "Pre-Backward",   "Post-Backward",  "Peak-Backward",
+                                                         "Pre-Forward-AC", "Post-Forward-AC"};
+constexpr std::string_view name(ModuleState state) { return kModuleStateNames[value(state)]; }
+
+}  // namespace plimsoll::ledger
