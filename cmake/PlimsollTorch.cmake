@@ -1,0 +1,105 @@
+# The torch of a wheel, for C++: torch's own CMake package asks for a CUDA toolkit where torch is a CUDA build, and nothing
+# here needs one.
+#
+# REQUIRES: PlimsollPretend, which finds torch_lib. Sets plimsoll_torch_cpp (is there a torch to compile against?) and, where
+# there is one, the target plimsoll_torch (headers and libraries, with those of its CUDA build where it is one) and the
+# functions that make what stands on it.
+
+set(plimsoll_torch_cpp OFF)
+if(NOT torch_lib OR PLIMSOLL_ONLY_PRETEND OR PLIMSOLL_SANITIZE)
+  return()
+endif()
+get_filename_component(torch_folder "${torch_lib}" DIRECTORY)
+if(NOT EXISTS "${torch_folder}/include/torch/csrc/api/include/torch/all.h")
+  message(STATUS "torch for C++: no headers beside ${torch_lib}: what stands on torch is left out")
+  return()
+endif()
+set(plimsoll_torch_cpp ON)
+
+foreach(part c10 torch_cpu torch c10_cuda torch_cuda)
+  if(EXISTS "${torch_lib}/lib${part}.so")
+    add_library(plimsoll_torch_${part} SHARED IMPORTED)
+    set_target_properties(
+      plimsoll_torch_${part} PROPERTIES IMPORTED_LOCATION "${torch_lib}/lib${part}.so" IMPORTED_SONAME "lib${part}.so")
+    list(APPEND torch_parts plimsoll_torch_${part})
+  endif()
+endforeach()
+
+add_library(plimsoll_torch INTERFACE)
+target_include_directories(plimsoll_torch SYSTEM INTERFACE "${torch_folder}/include"
+                                                           "${torch_folder}/include/torch/csrc/api/include")
+target_link_libraries(plimsoll_torch INTERFACE ${torch_parts})
+# torch_cuda is used through the dispatcher alone: without this the linker would find no use for it. What torch's libraries
+# lack is found when a program starts, as for every program that uses torch.
+target_link_options(plimsoll_torch INTERFACE LINKER:--no-as-needed LINKER:--allow-shlib-undefined)
+if(plimsoll_has_torch)
+  target_include_directories(plimsoll_torch SYSTEM INTERFACE "${plimsoll_cuda_include}")
+endif()
+
+# Headers that every file here needs cost 20 s; they are compiled once. ccache takes part only where it is told that the
+# header's date does not matter (its contents always do).
+add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
+target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
+target_precompile_headers(
+  plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
+  <ATen/Functions.h>)
+if(PLIMSOLL_CCACHE)
+  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
+  set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
+endif()
+
+# How a target that sees torch is compiled: all alike, libraries and programs, or the compiler would refuse the headers.
+set(torch_compile_options -fPIC -fpch-preprocess)
+target_compile_options(plimsoll_torch_headers PRIVATE ${torch_compile_options})
+set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+function(plimsoll_compile_with_torch target)
+  target_precompile_headers(${target} REUSE_FROM plimsoll_torch_headers)
+  target_compile_options(${target} PRIVATE ${torch_compile_options})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  if(PLIMSOLL_CCACHE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
+  endif()
+endfunction()
+# plimsoll_add_torch_layer(NAME LAYER…): the library of a folder that sees torch, on the layers below it.
+function(plimsoll_add_torch_layer name)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB with_cuda CONFIGURE_DEPENDS cuda/*.cpp)
+  file(GLOB without_cuda CONFIGURE_DEPENDS no_cuda/*.cpp)
+  if(plimsoll_has_torch)
+    list(APPEND sources ${with_cuda})
+  else()
+    list(APPEND sources ${without_cuda})
+  endif()
+  add_library(plimsoll_${name} STATIC ${sources})
+  target_link_libraries(plimsoll_${name} PUBLIC plimsoll_torch plimsoll_base plimsoll_options)
+  foreach(layer IN LISTS ARGN)
+    target_link_libraries(plimsoll_${name} PUBLIC plimsoll_${layer})
+  endforeach()
+  plimsoll_compile_with_torch(plimsoll_${name})
+endfunction()
+
+# Gives a program the pretend GPU instead of a real one.
+# REQUIRES: called before anything else is linked to the target.
+function(plimsoll_use_pretend_gpu target)
+  if(plimsoll_has_torch)
+    get_property(faces GLOBAL PROPERTY plimsoll_built_faces)
+    # The loader takes the first library of a SONAME that it meets, breadth first: ours stand before torch's own needs.
+    target_link_options(${target} BEFORE PRIVATE LINKER:--no-as-needed)
+    foreach(face IN LISTS faces)
+      target_link_libraries(${target} PRIVATE ${face})
+    endforeach()
+    target_link_libraries(${target} PRIVATE plimsoll_pretend)
+    add_dependencies(${target} plimsoll_pretend_fits_torch)
+  endif()
+endfunction()
+
+# plimsoll_add_torch_program(TARGET SOURCES … LIBRARIES …): a program on torch, with the pretend GPU where torch is a CUDA
+# build. It sees tests/, where the models are that tests and benches share.
+function(plimsoll_add_torch_program target)
+  cmake_parse_arguments(program "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${target} ${program_SOURCES})
+  plimsoll_use_pretend_gpu(${target})
+  target_link_libraries(${target} PRIVATE ${program_LIBRARIES} plimsoll_torch plimsoll_base plimsoll_options)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  plimsoll_compile_with_torch(${target})
+endfunction()

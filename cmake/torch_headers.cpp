@@ -1,0 +1,1 @@
+// Carries the precompiled headers of everything that sees torch; see PlimsollTorch.cmake.

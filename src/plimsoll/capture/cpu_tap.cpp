@@ -1,0 +1,107 @@
+#include "plimsoll/capture/cpu_tap.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "plimsoll/capture/registry.h"
+
+namespace plimsoll::capture {
+
+namespace {
+
+const c10::Device kCpu(c10::kCPU);
+constexpr ledger::StreamId kNoStream{0};
+
+/// The deleter of the allocator below the tap, where its context is the address itself (torch's own is so): then one
+/// function stands for all allocations, and none of them needs a record of its own.
+std::atomic<c10::DeleterFnPtr> plain_deleter{nullptr};
+
+void release_plain(void* address) {
+  Registry::of_process().freed(kCpu, address);
+  plain_deleter.load(std::memory_order_acquire)(address);
+}
+
+/// Any other allocation is carried along.
+struct Carried {
+  c10::DataPtr inner;
+};
+
+void release_carried(void* context) {
+  const std::unique_ptr<Carried> carried(static_cast<Carried*>(context));
+  Registry::of_process().freed(kCpu, carried->inner.get());
+}
+
+class CpuTap final : public c10::Allocator {
+ public:
+  explicit CpuTap(c10::Allocator& below) : below_(below) {}
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto pointer = below_.allocate(bytes);
+    auto& registry = Registry::of_process();
+    if (pointer.get() == nullptr || !registry.has_listeners()) return pointer;
+    void* const address = pointer.get();
+    if (!take_over(pointer)) {
+      auto carried = std::make_unique<Carried>();
+      carried->inner = std::move(pointer);
+      pointer = c10::DataPtr(address, carried.release(), &release_carried, kCpu);
+    }
+    registry.allocated(kCpu, address, bytes, kNoStream);
+    return pointer;
+  }
+
+  /// For those who take the bare address and give it back (oneDNN does).
+  c10::DeleterFnPtr raw_deleter() const override {
+    const auto deleter = below_.raw_deleter();
+    return deleter == plain_deleter.load(std::memory_order_acquire) ? &release_plain : deleter;
+  }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    below_.copy_data(destination, source, bytes);
+  }
+
+  static bool take_over(c10::DataPtr& pointer) {
+    const auto deleter = plain_deleter.load(std::memory_order_acquire);
+    return deleter != nullptr && pointer.get() == pointer.get_context() &&
+           pointer.compare_exchange_deleter(deleter, &release_plain);
+  }
+
+ private:
+  c10::Allocator& below_;
+};
+
+std::mutex installing;
+CpuTap* installed = nullptr;  // The last of them; taps are never destroyed, because storages point to them.
+
+}  // namespace
+
+void install_cpu_tap() {
+  std::lock_guard lock(installing);
+  auto* const current = c10::GetAllocator(c10::kCPU);
+  if (current == installed) return;
+  if (installed == nullptr) plain_deleter.store(current->raw_deleter(), std::memory_order_release);
+  installed = new CpuTap(*current);
+  // An allocator of equal or higher priority replaces the one before it. The lowest that does it leaves the user free to set
+  // another one later.
+  for (const int priority : {0, 255}) {
+    c10::SetAllocator(c10::kCPU, installed, static_cast<std::uint8_t>(priority));
+    if (c10::GetAllocator(c10::kCPU) == installed) return;
+  }
+  TORCH_CHECK(false, "the CPU allocator that is set with c10::SetAllocator does not give way to one of the same priority");
+}
+
+bool adopt_cpu_storage(const c10::Storage& storage) {
+  auto* const implementation = storage.unsafeGetStorageImpl();
+  if (!storage.device().is_cpu() || storage.data() == nullptr) return false;
+  if (Registry::of_process().find(kCpu, storage.data())) return true;
+  if (!CpuTap::take_over(implementation->_mutable_data_ptr_no_checks())) return false;
+  {
+    std::lock_guard lock(installing);
+    implementation->set_allocator(installed);
+  }
+  Registry::of_process().allocated(kCpu, storage.data(), storage.nbytes(), kNoStream);
+  return true;
+}
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,197 @@
+#include "plimsoll/capture/cuda_trace.h"
+
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plimsoll/capture/cuda/workspaces.h"
+#include "plimsoll/capture/registry.h"
+
+// [Note: the size of a block]
+// The trace tells what was asked for; the allocator counts the block it took, which is larger by rounding and by a rest that
+// is too small to be split off. It changes its statistics right after telling of the block, under the same lock. So the last
+// block of a device is *unsettled*: the registry has its size rounded up to the allocator's smallest unit, which is right
+// most of the time and never too much; at the next event of the device, or when somebody wants to look, the allocator's
+// total says by how much it is short. One look at the statistics for each block, and the books are the allocator's own.
+
+namespace plimsoll::capture {
+
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+constexpr Bytes kSmallestBlock = 512;
+
+class CudaTrace {
+ public:
+  static CudaTrace& of_process() {
+    static auto* trace = new CudaTrace;
+    return *trace;
+  }
+
+  void start() {
+    std::lock_guard lock(starting_);
+    if (started_ || !at::globalContext().hasCUDA() || c10::cuda::device_count() == 0) return;
+    TORCH_CHECK(
+        std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr && allocator::get()->name() == "native",
+        "CUDA memory is seen through the trace of torch's own caching allocator, and this process uses another one (",
+        allocator::get()->name(), "). Leave out backend:cudaMallocAsync and PYTORCH_NO_CUDA_MEMORY_CACHING.");
+    // The allocator of a device that is not there yet would not be listened to.
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    devices_.resize(c10::cuda::device_count());
+    allocator::get()->attachAllocatorTraceTracker([this](const TraceEntry& entry) { heard(entry); });
+    for (const auto& segment : allocator::snapshot().segments) find(segment);
+    update_workspace_sizes();
+    started_.store(true, std::memory_order_release);
+  }
+
+  void settle() {
+    if (!started_.load(std::memory_order_acquire)) return;
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+      auto& device = devices_[index];
+      if (!device.touched.exchange(false, std::memory_order_acq_rel)) continue;
+      // Another thread may allocate between the look at the statistics and the look at the last block; then look again.
+      for (;;) {
+        const auto version = device.version.load(std::memory_order_acquire);
+        const auto active = active_bytes(static_cast<c10::DeviceIndex>(index));
+        std::lock_guard lock(device.mutex);
+        if (device.version.load(std::memory_order_acquire) != version) continue;
+        settle(device, static_cast<c10::DeviceIndex>(index), active);
+        break;
+      }
+    }
+    update_workspace_sizes();
+  }
+
+  static Bytes active_bytes(c10::DeviceIndex device) {
+    return static_cast<Bytes>(allocator::getDeviceStats(device).active_bytes[kAggregate].current);
+  }
+
+  bool covers(c10::Device device) const {
+    return started_.load(std::memory_order_acquire) && device.is_cuda() && device.has_index() &&
+           static_cast<std::size_t>(device.index()) < devices_.size();
+  }
+
+  std::uint64_t workspaces_version() const { return workspaces_version_.load(std::memory_order_acquire); }
+
+ private:
+  static constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+  /// Guarded by the device's lock in the allocator, and by its own against a settling thread.
+  struct Device {
+    Device() = default;
+    Device(Device&&) noexcept {}  // Only for the vector, before anything is in it.
+
+    std::mutex mutex;
+    std::atomic<std::uint64_t> version{0};
+    std::atomic<bool> touched{false};
+    const void* unsettled = nullptr;
+    Bytes unsettled_bytes = 0;
+  };
+
+  void heard(const TraceEntry& entry) noexcept {
+    auto& registry = Registry::of_process();
+    const c10::Device where(c10::kCUDA, entry.device_);
+    const auto* address = reinterpret_cast<const void*>(entry.addr_);
+    auto& device = devices_[entry.device_];
+    switch (entry.action_) {
+      case TraceEntry::ALLOC: {
+        next_event(device, entry.device_);
+        const Bytes bytes = round_up(entry.size_, kSmallestBlock);
+        registry.allocated(where, address, bytes, ledger::StreamId(reinterpret_cast<std::intptr_t>(entry.stream_)));
+        std::lock_guard lock(device.mutex);
+        device.unsettled = address;
+        device.unsettled_bytes = bytes;
+        if (entry.size_ == cublas_bytes_.load(std::memory_order_relaxed) ||
+            entry.size_ == cublaslt_bytes_.load(std::memory_order_relaxed)) {
+          workspaces_version_.fetch_add(1, std::memory_order_acq_rel);
+        }
+        break;
+      }
+      case TraceEntry::FREE_COMPLETED:
+        next_event(device, entry.device_);
+        registry.freed(where, address);
+        break;
+      case TraceEntry::SEGMENT_ALLOC:
+      case TraceEntry::SEGMENT_MAP:
+        registry.segment(where, static_cast<std::int64_t>(entry.size_));
+        break;
+      case TraceEntry::SEGMENT_FREE:
+      case TraceEntry::SEGMENT_UNMAP:
+        registry.segment(where, -static_cast<std::int64_t>(entry.size_));
+        break;
+      default:
+        break;
+    }
+  }
+
+  void next_event(Device& device, c10::DeviceIndex index) noexcept {
+    device.version.fetch_add(1, std::memory_order_acq_rel);
+    device.touched.store(true, std::memory_order_release);
+    std::lock_guard lock(device.mutex);
+    if (device.unsettled != nullptr) settle(device, index, active_bytes(index));
+  }
+
+  /// REQUIRES: device.mutex is held, and no event came since `active` was read.
+  static void settle(Device& device, c10::DeviceIndex index, Bytes active) noexcept {
+    auto& registry = Registry::of_process();
+    const c10::Device where(c10::kCUDA, index);
+    const auto known = registry.total(where);
+    if (active != known) {
+      if (device.unsettled == nullptr || active < known) {
+        registry.defect("the books of a GPU and its allocator's do not agree: memory was allocated or freed unseen");
+      } else {
+        registry.resized(where, device.unsettled, device.unsettled_bytes + (active - known));
+      }
+    }
+    device.unsettled = nullptr;
+  }
+
+  static void find(const c10::CachingDeviceAllocator::SegmentInfo& segment) {
+    auto& registry = Registry::of_process();
+    const c10::Device where(c10::kCUDA, segment.device);
+    registry.segment(where, static_cast<std::int64_t>(segment.total_size));
+    auto address = segment.address;
+    for (const auto& block : segment.blocks) {
+      if (block.active) {
+        registry.allocated(where, reinterpret_cast<const void*>(address), block.size,
+                           ledger::StreamId(reinterpret_cast<std::intptr_t>(segment.stream)));
+      }
+      address += block.size;
+    }
+  }
+
+  void update_workspace_sizes() {
+    cublas_bytes_.store(cublas_workspace_bytes(), std::memory_order_relaxed);
+    cublaslt_bytes_.store(cublaslt_workspace_bytes(), std::memory_order_relaxed);
+  }
+
+  std::mutex starting_;
+  std::atomic<bool> started_{false};
+  std::vector<Device> devices_;
+  std::atomic<std::size_t> cublas_bytes_{0}, cublaslt_bytes_{0};
+  std::atomic<std::uint64_t> workspaces_version_{1};
+};
+
+}  // namespace
+
+void start_cuda_trace() { CudaTrace::of_process().start(); }
+void settle_cuda_trace() { CudaTrace::of_process().settle(); }
+
+std::optional<Bytes> cuda_active_bytes(c10::Device device) {
+  if (!CudaTrace::of_process().covers(device)) return std::nullopt;
+  return CudaTrace::active_bytes(device.index());
+}
+
+std::uint64_t cuda_workspaces_version() { return CudaTrace::of_process().workspaces_version(); }
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,127 @@
+#include <ATen/Functions.h>
+#include <c10/core/Storage.h>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "capture/counting_allocator.h"
+#include "capture/recording_listener.h"
+#include "plimsoll/capture/capture.h"
+
+namespace plimsoll::capture {
+
+namespace {
+
+const c10::Device kCpu(c10::kCPU);
+
+TEST_CASE("what the tap hears is what the allocator below it counts, also of frees on other threads") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto heard_before = listener.total(kCpu);
+  const auto counted_before = counted_cpu_bytes();
+  std::mt19937 random(7);
+  std::vector<at::Tensor> tensors;
+  for (int i = 0; i < 2000; ++i) {
+    if (tensors.empty() || random() % 3 != 0) {
+      tensors.push_back(at::empty({static_cast<std::int64_t>(random() % 5000)}));
+    } else {
+      std::swap(tensors[random() % tensors.size()], tensors.back());
+      if (i % 10 == 0) {
+        std::thread([tensor = std::exchange(tensors.back(), at::Tensor())]() mutable { tensor = at::Tensor(); }).join();
+      }
+      tensors.pop_back();
+    }
+    REQUIRE(listener.total(kCpu) - heard_before == counted_cpu_bytes() - counted_before);
+  }
+  tensors.clear();
+  CHECK(listener.total(kCpu) == heard_before);
+  CHECK(listener.defects.empty());
+}
+
+TEST_CASE("a bare address that is taken from the allocator and given back is heard both times") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto before = listener.total(kCpu);
+  auto* const allocator = c10::GetAllocator(c10::kCPU);
+  void* const address = allocator->raw_allocate(1000);
+  CHECK(listener.total(kCpu) - before == 1000);
+  allocator->raw_deallocate(address);
+  CHECK(listener.total(kCpu) == before);
+}
+
+TEST_CASE("threads that allocate at once are all heard") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto heard_before = listener.total(kCpu);
+  const auto counted_before = counted_cpu_bytes();
+  std::vector<at::Tensor> kept(4);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&kept, t] {
+      for (int i = 1; i < 500; ++i) kept[t] = at::empty({i * 10 + t});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(listener.total(kCpu) - heard_before == counted_cpu_bytes() - counted_before);
+  kept.clear();
+  CHECK(listener.total(kCpu) == heard_before);
+}
+
+TEST_CASE("a resized storage is its new memory") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto before = listener.total(kCpu);
+  auto tensor = at::empty({100});
+  tensor.resize_({1000});
+  CHECK(listener.total(kCpu) - before == 4000);
+  REQUIRE(find(tensor));
+  CHECK(find(tensor)->bytes == 4000);
+}
+
+TEST_CASE("a tensor made when nobody listened is adopted with its end and its resizing") {
+  auto tensor = at::empty({256});  // The tap, if it is there at all, has no listener.
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto before = listener.total(kCpu);
+  CHECK_FALSE(find(tensor));
+  CHECK(listener.total(kCpu) == before);
+  REQUIRE(adopt(tensor));
+  CHECK(listener.total(kCpu) - before == 1024);
+  CHECK(adopt(tensor)->id == find(tensor)->id);
+  tensor.resize_({512});
+  CHECK(listener.total(kCpu) - before == 2048);
+  tensor = at::Tensor();
+  CHECK(listener.total(kCpu) == before);
+  CHECK(listener.defects.empty());
+}
+
+TEST_CASE("memory that is not an allocator's is not adopted") {
+  std::vector<float> blob(16);
+  const auto tensor = at::from_blob(blob.data(), {16});
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  CHECK_FALSE(adopt(tensor));
+  CHECK_FALSE(adopt(at::Tensor()));
+  CHECK_FALSE(adopt(at::empty({0})));
+  CHECK_FALSE(adopt(at::empty({4}, at::TensorOptions().device(at::kMeta))));
+}
+
+TEST_CASE("a listener that comes later hears first of what is alive, and one that goes hears no more") {
+  RecordingListener first, second;
+  const Subscription subscription(first);
+  const auto kept = at::empty({300});
+  {
+    const Subscription later(second);
+    CHECK(second.alive.contains(find(kept)->id));
+    CHECK(second.total(kCpu) == first.total(kCpu));
+  }
+  const auto after = at::empty({100});
+  CHECK(first.alive.contains(find(after)->id));
+  CHECK_FALSE(second.alive.contains(find(after)->id));
+}
+
+}  // namespace
+
+}  // namespace plimsoll::capture
