@@ -1,0 +1,44 @@
+#pragma once
+
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>  // Flatten
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/modules/pooling.h>
+
+#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/linear.h"
+
+/// torch's layers, with forward hooks. Everything else about them is as in torch::nn; Linear computes as Python's does
+/// (linear.h).
+namespace plimsoll::nn {
+
+TORCH_MODULE_IMPL(Linear, Hooked<LinearImpl>);
+TORCH_MODULE_IMPL(LayerNorm, Hooked<torch::nn::LayerNormImpl>);
+TORCH_MODULE_IMPL(Conv2d, Hooked<torch::nn::Conv2dImpl>);
+TORCH_MODULE_IMPL(BatchNorm2d, Hooked<torch::nn::BatchNorm2dImpl>);
+TORCH_MODULE_IMPL(ReLU, Hooked<torch::nn::ReLUImpl>);
+TORCH_MODULE_IMPL(GELU, Hooked<torch::nn::GELUImpl>);
+TORCH_MODULE_IMPL(SiLU, Hooked<torch::nn::SiLUImpl>);
+TORCH_MODULE_IMPL(Dropout, Hooked<torch::nn::DropoutImpl>);
+TORCH_MODULE_IMPL(Flatten, Hooked<torch::nn::FlattenImpl>);
+TORCH_MODULE_IMPL(MaxPool2d, Hooked<torch::nn::MaxPool2dImpl>);
+TORCH_MODULE_IMPL(AdaptiveAvgPool2d, Hooked<torch::nn::AdaptiveAvgPool2dImpl>);
+TORCH_MODULE_IMPL(Embedding, Hooked<torch::nn::EmbeddingImpl>);
+
+/// Takes one tensor and gives one; see Hooked<torch::nn::SequentialImpl>.
+class Sequential : public torch::nn::ModuleHolder<Hooked<torch::nn::SequentialImpl>> {
+ public:
+  using Impl = Hooked<torch::nn::SequentialImpl>;
+  using torch::nn::ModuleHolder<Impl>::ModuleHolder;
+
+  Sequential() = default;
+  /// `Sequential({{"first", First()}, {"second", Second()}})`
+  Sequential(std::initializer_list<torch::nn::NamedAnyModule> modules)
+      : ModuleHolder(std::make_shared<Impl>(modules)) {}
+};
+
+}  // namespace plimsoll::nn

@@ -1,0 +1,93 @@
+#include <ATen/Functions.h>
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nn/recording.h"
+#include "plimsoll/nn/dispatch_mode.h"
+
+namespace nn = plimsoll::nn;
+using plimsoll::nn::test::CallLog;
+using Names = std::vector<std::string>;
+
+namespace {
+
+struct Named final : nn::DispatchMode {
+  Named(Names& log, std::string name) : log(log), name(std::move(name)) {}
+  void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
+    log.push_back(name + op.operator_name().name.substr(4));
+    op.callBoxed(&stack);
+  }
+  Names& log;
+  std::string name;
+};
+
+}  // namespace
+
+TEST_CASE("a mode above autograd sees the call as it was made, one below what reaches the backend") {
+  const at::Tensor x = at::ones({2, 2}).requires_grad_();
+  Names log;
+  Named above(log, "above");
+  Named below(log, "below");
+  {
+    const nn::DispatchModeScope first(nn::ModeLevel::kAboveAutograd, above);
+    const nn::DispatchModeScope second(nn::ModeLevel::kBelowAutograd, below);
+    at::linear(x, x, {});
+  }
+  CHECK(log == Names{"above::linear", "below::t", "below::mm"});
+}
+
+TEST_CASE("of nested modes the inner sees a call first, and calls that a mode makes are seen by the outer alone") {
+  struct Doubling final : nn::DispatchMode {
+    void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
+      op.callBoxed(&stack);
+      if (op.operator_name().name == "aten::neg") stack.back() = stack.back().toTensor().neg().mul(-2);
+    }
+  } doubling;
+  CallLog outer;
+  const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, doubling);
+  const at::Tensor x = at::ones({1});
+  CHECK(at::neg(x).item<float>() == -2);
+  CHECK(std::ranges::count(outer.names, "aten::neg") == 2);
+  CHECK(std::ranges::count(outer.names, "aten::mul") == 1);
+}
+
+TEST_CASE("autograd works on below a mode") {
+  const at::Tensor x = at::full({2}, 3.0).requires_grad_();
+  const CallLog log;
+  x.sin().sum().backward();
+  CHECK(at::equal(x.grad(), x.detach().cos()));
+  CHECK(std::ranges::count(log.names, "aten::sin") == 1);
+  CHECK(std::ranges::count(log.names, "aten::cos") == 2);  // One of backward, one of the check.
+}
+
+TEST_CASE("a mode that throws is in force for the next call again") {
+  struct Refusing final : nn::DispatchMode {
+    void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
+      if (op.operator_name().name == "aten::neg") throw std::runtime_error("no");
+      op.callBoxed(&stack);
+    }
+  } refusing;
+  const at::Tensor x = at::ones({1});
+  const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, refusing);
+  CHECK_THROWS_AS(at::neg(x), std::runtime_error);
+  CHECK(at::abs(x).item<float>() == 1);
+  CHECK_THROWS_AS(at::neg(x), std::runtime_error);
+}
+
+TEST_CASE("threads of autograd, which inherit the scope's key but not its modes, compute undisturbed") {
+  if (!at::globalContext().hasCUDA()) return;
+  const at::Tensor x = at::ones({2, 2}, at::kCUDA).requires_grad_();
+  const CallLog log;
+  x.mm(x).sum().backward();
+  CHECK(x.grad().defined());
+}
+
+TEST_CASE("a dispatch key that another library uses is not taken") {
+  const std::string message =
+      plimsoll::nn::test::message_of([] { nn::require_free_key(c10::DispatchKey::BackendSelect); });
+  CHECK(message.find("Expected the dispatch key BackendSelect to be free for dispatch modes, found a fallback") !=
+        std::string::npos);
+}
