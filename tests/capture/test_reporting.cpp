@@ -81,6 +81,8 @@ TEST_CASE("a profiler that is started inside takes the channel over, and that is
   report(0x2000, -64);
 }
 
+TEST_CASE("CPU and CUDA are no other devices") { CHECK_FALSE(has_other_devices()); }
+
 TEST_CASE("the CPU is not heard twice") {
   RecordingListener listener;
   const Subscription subscription(listener);

@@ -11,9 +11,8 @@
 
 namespace plimsoll::capture {
 
-/// A listener's time of listening. It hears of CPU and CUDA memory on every thread, and of first of all that is alive (on the
-/// CPU: that was made since the first subscription of the process, or adopted). Other devices it hears of on threads with a
-/// ReportingScope.
+/// A listener's time of listening. It hears of CPU and CUDA memory on every thread, and first of all that is alive (on the
+/// CPU: that was made while somebody listened, or was adopted). Other devices it hears of on threads with a ReportingScope.
 class Subscription {
  public:
   /// Throws where the memory of this process cannot be seen; see start_cuda_trace.

@@ -1,5 +1,6 @@
 #include "plimsoll/capture/reporting.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
@@ -16,6 +17,11 @@ c10::MemoryReportingInfoBase* current_reporter() {
 }
 
 }  // namespace
+
+bool has_other_devices() {
+  const auto accelerator = at::getAccelerator(/*checked=*/false);
+  return accelerator && *accelerator != c10::kCUDA;
+}
 
 class ReportingScope::Channel final : public c10::MemoryReportingInfoBase {
  public:

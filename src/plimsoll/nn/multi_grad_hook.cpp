@@ -135,6 +135,13 @@ HookHandle register_multi_grad_hook(const std::vector<at::Tensor>& tensors, Mult
                   ", which does not: leave it out, or use MultiGradMode::kAny, which passes it over.");
     }
   }
+  if (tensors.size() == 1 && tensors.front().requires_grad()) {
+    // A pass computes one tensor's gradient once: there is nothing to wait for, and nothing to remember.
+    return register_tensor_hook(tensors.front(), [hook = std::move(hook)](const at::Tensor& gradient) {
+      hook({gradient});
+      return at::Tensor();
+    });
+  }
   const auto multi = std::make_shared<MultiGrad>(tensors, std::move(hook), mode);
   multi->weak_self = multi;
   for (std::size_t i = 0; i < tensors.size(); i++) {

@@ -139,17 +139,6 @@ void install_saved_tensor_hooks() {
   static_cast<void>(installed);
 }
 
-namespace {
-
-// torch starts the threads of backward once in a process, for the engine that runs the first backward: another one that
-// comes later has none for any GPU. So ours is there from the start, unless a Python process has its own.
-[[maybe_unused]] const bool installed_at_start = [] {
-  if (typeid(Engine::get_default_engine()) == typeid(Engine)) install_saved_tensor_hooks();
-  return true;
-}();
-
-}  // namespace
-
 SavedTensorHooks::SavedTensorHooks(PackHook pack, UnpackHook unpack)
     : SavedTensorHooks(factory_of(std::move(pack), std::move(unpack))) {}
 

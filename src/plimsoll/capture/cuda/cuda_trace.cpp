@@ -40,6 +40,7 @@ class CudaTrace {
 
   void start() {
     std::lock_guard lock(starting_);
+    if (started_) update_workspace_sizes();  // They may be set anew.
     if (started_ || !at::globalContext().hasCUDA() || c10::cuda::device_count() == 0) return;
     TORCH_CHECK(
         std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr && allocator::get()->name() == "native",
@@ -69,7 +70,6 @@ class CudaTrace {
         break;
       }
     }
-    update_workspace_sizes();
   }
 
   static Bytes active_bytes(c10::DeviceIndex device) {
