@@ -1,0 +1,237 @@
+#include "plimsoll/tracker/books.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <unordered_set>
+
+#include "plimsoll/capture/cuda_trace.h"
+#include "plimsoll/nn/checkpoint.h"
+
+namespace plimsoll {
+
+namespace categories = ledger::categories;
+namespace phases = ledger::phases;
+
+Books::Books(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_(options) {
+  if (log != nullptr) ledger_.record_to(log);
+  subscription_.emplace(*this);
+}
+
+Books::~Books() { subscription_.reset(); }
+
+// --- From capture ---------------------------------------------------------------------------------------------------------
+
+void Books::allocated(const capture::Allocation& allocation) noexcept {
+  const bool tracking = tracking_.load(std::memory_order_relaxed);
+  const bool backward = tracking && torch::autograd::get_current_graph_task_id() != -1;
+  const bool recomputing = tracking && nn::recomputing();
+  std::lock_guard lock(mutex_);
+  auto category = categories::kOther;
+  auto owner = ledger::kNoOwner;
+  if (tracking) {
+    const bool in_optimizer = !optimizers_.empty() && !backward && ledger_.current_phase() != phases::kForward;
+    category = in_optimizer || (backward && !recomputing) ? categories::kTemp : categories::kActivation;
+    if (in_optimizer) {
+      owner = optimizers_.back();
+    } else if (!ledger_.open_modules().empty()) {
+      owner = ledger_.open_modules().back().module;
+    }
+    follow_phase(backward, in_optimizer);
+  }
+  ledger_.allocated(allocation.id, allocation.bytes, device_id(allocation.device), allocation.stream, category, owner);
+}
+
+/// A backward pass begins before the first module of it is heard of.
+void Books::follow_phase(bool backward, bool in_optimizer) noexcept {
+  const auto now = ledger_.current_phase();
+  if (in_optimizer) {
+    if (now != phases::kOptimizer) ledger_.phase(phases::kOptimizer);
+  } else if (backward) {
+    if (now != phases::kBackward) ledger_.phase(phases::kBackward);
+  } else if (now == phases::kBackward) {
+    ledger_.phase(phases::kOther);
+  }
+}
+
+void Books::freed(ledger::AllocationId id) noexcept {
+  std::lock_guard lock(mutex_);
+  ledger_.freed(id);
+  const auto named = named_.find(ledger::value(id));
+  if (named != named_.end()) {
+    homeless_.push_back(std::move(named->second));
+    named_.erase(named);
+    has_homeless_.store(true, std::memory_order_release);
+  }
+}
+
+void Books::resized(ledger::AllocationId id, Bytes bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  ledger_.resized(id, bytes);
+}
+
+void Books::segment(c10::Device device, std::int64_t delta) noexcept {
+  std::lock_guard lock(mutex_);
+  ledger_.segment(device_id(device), delta);
+}
+
+void Books::defect(const char* what) noexcept {
+  std::lock_guard lock(mutex_);
+  if (defect_ == nullptr) defect_ = what;
+}
+
+ledger::DeviceId Books::device_id(c10::Device device) {
+  for (const auto& [known, id] : devices_) {
+    if (known == device) return id;
+  }
+  devices_.emplace_back(device, ledger_.device(device.str()));
+  return devices_.back().second;
+}
+
+// --- What is going on -----------------------------------------------------------------------------------------------------
+
+void Books::set_tracking(bool tracking) {
+  tracking_.store(tracking, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  optimizers_.clear();
+  if (ledger_.current_phase() != phases::kOther) ledger_.phase(phases::kOther);
+}
+
+void Books::step_entered(std::string_view owner) {
+  std::lock_guard lock(mutex_);
+  optimizers_.push_back(ledger_.owner(owner));
+  ledger_.phase(phases::kOptimizer);
+}
+
+void Books::step_left() {
+  std::lock_guard lock(mutex_);
+  if (!optimizers_.empty()) optimizers_.pop_back();
+  ledger_.phase(optimizers_.empty() ? phases::kOther : phases::kOptimizer);
+}
+
+// --- Naming ---------------------------------------------------------------------------------------------------------------
+
+std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
+  const auto found = capture::adopt(tensor);
+  return found ? name_found(tensor, *found, category, owner, /*by_user=*/false) : 0;
+}
+
+std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
+  const auto found = capture::adopt(tensor);
+  return found ? name_found(tensor, *found, category, std::nullopt, /*by_user=*/false) : 0;
+}
+
+bool Books::name_for_user(const at::Tensor& tensor, std::string_view name) {
+  const auto found = capture::adopt(tensor);
+  if (found) name_found(tensor, *found, category(name), std::nullopt, /*by_user=*/true);
+  return found.has_value();
+}
+
+std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
+                               ledger::CategoryId category, std::optional<ledger::OwnerId> owner, bool by_user) {
+  std::lock_guard lock(mutex_);
+  const auto entry = ledger_.find(found.id);
+  if (!entry) return 0;
+  const auto bytes = static_cast<std::int64_t>(entry->bytes);
+  const auto known = named_.find(ledger::value(found.id));
+  if (known != named_.end() && known->second.by_user && !by_user) return bytes;
+  const auto of = owner.value_or(entry->owner);
+  if (entry->category != category || entry->owner != of) ledger_.classified(found.id, category, of);
+  named_.insert_or_assign(ledger::value(found.id), Named{tensor.storage().getWeakStorageImpl(), category, of, by_user});
+  descriptions_[ledger::value(found.id)] = {tensor.sizes().vec(), tensor.scalar_type()};
+  return bytes;
+}
+
+std::int64_t Books::describe(const at::Tensor& tensor) {
+  const auto found = capture::find(tensor);
+  if (!found) return 0;
+  std::lock_guard lock(mutex_);
+  if (descriptions_.find(ledger::value(found->id)) == descriptions_.end()) {
+    descriptions_[ledger::value(found->id)] = {tensor.sizes().vec(), tensor.scalar_type()};
+  }
+  return static_cast<std::int64_t>(found->bytes);
+}
+
+ledger::OwnerId Books::owner(std::string_view path) {
+  std::lock_guard lock(mutex_);
+  return ledger_.owner(path);
+}
+
+ledger::CategoryId Books::category(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  return ledger_.category(name);
+}
+
+// --- Looking --------------------------------------------------------------------------------------------------------------
+
+void Books::refresh() {
+  capture::settle();
+  if (has_homeless_.exchange(false, std::memory_order_acq_rel)) name_resized();
+  if (capture::cuda_workspaces_version() != workspaces_version_.load(std::memory_order_relaxed)) name_workspaces();
+}
+
+void Books::name_resized() {
+  std::vector<Named> homeless;
+  {
+    std::lock_guard lock(mutex_);
+    homeless.swap(homeless_);
+  }
+  for (auto& named : homeless) {
+    const auto storage = named.storage.lock();
+    if (!storage) continue;
+    const auto found = capture::find(c10::Storage(storage));
+    std::lock_guard lock(mutex_);
+    if (found && ledger_.find(found->id)) {
+      ledger_.classified(found->id, named.category, named.owner);
+      named_.insert_or_assign(ledger::value(found->id), std::move(named));
+    } else {
+      // Resized to nothing, and may come back.
+      homeless_.push_back(std::move(named));
+      has_homeless_.store(true, std::memory_order_release);
+    }
+  }
+}
+
+void Books::name_workspaces() {
+  workspaces_version_ = capture::cuda_workspaces_version();
+  for (const auto& [device, address] : capture::cuda_workspaces()) {
+    const auto found = capture::Registry::of_process().find(device, address);
+    if (!found) continue;
+    std::lock_guard lock(mutex_);
+    const auto entry = ledger_.find(found->id);
+    if (entry && entry->category != categories::kWorkspace) {
+      ledger_.classified(found->id, categories::kWorkspace, ledger::kNoOwner);
+    }
+  }
+}
+
+const Description* Books::description(ledger::AllocationId id) const {
+  const auto found = descriptions_.find(ledger::value(id));
+  return found == descriptions_.end() ? nullptr : &found->second;
+}
+
+void Books::prune_descriptions() {
+  constexpr std::size_t kAlwaysKept = 4096;
+  if (descriptions_.size() < 2 * ledger_.live_count() + kAlwaysKept) return;
+  std::unordered_set<std::uint64_t> needed;
+  for (std::size_t index = 0; index < ledger_.devices(); ++index) {
+    const auto peak = ledger_.run_peak(ledger::DeviceId{static_cast<std::uint16_t>(index)});
+    for (const auto& allocation : ledger_.contents(peak).allocations) needed.insert(ledger::value(allocation.id));
+  }
+  for (auto entry = descriptions_.begin(); entry != descriptions_.end();) {
+    const bool keep = needed.contains(entry->first) || ledger_.find(ledger::AllocationId{entry->first});
+    entry = keep ? std::next(entry) : descriptions_.erase(entry);
+  }
+}
+
+void Books::throw_defect() {
+  std::optional<std::string> defect;
+  {
+    std::lock_guard lock(mutex_);
+    defect = ledger_.take_defect();
+    if (const char* noted = std::exchange(defect_, nullptr); noted != nullptr) defect = noted;
+  }
+  TORCH_CHECK(!defect, "the books of the memory tracker are broken: ", *defect);
+}
+
+}  // namespace plimsoll

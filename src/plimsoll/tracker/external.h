@@ -1,0 +1,90 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "plimsoll/nn/optim_observable.h"
+
+namespace torch::optim {
+class Optimizer;
+}  // namespace torch::optim
+
+/// Takes apart what is handed to MemTracker::track_external.
+
+namespace plimsoll::detail {
+
+template <class T>
+inline constexpr bool kIsTuple = false;
+template <class... T>
+inline constexpr bool kIsTuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool kIsTuple<std::pair<A, B>> = true;
+
+template <class T>
+inline constexpr bool kIsSmartPointer = false;
+template <class T>
+inline constexpr bool kIsSmartPointer<std::shared_ptr<T>> = true;
+template <class T, class D>
+inline constexpr bool kIsSmartPointer<std::unique_ptr<T, D>> = true;
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
+concept ModuleHolder = std::is_base_of_v<torch::detail::ModuleHolderIndicator, T>;
+
+template <class T>
+concept MapEntry = requires(T& entry) {
+  entry.key();
+  entry.value();
+};
+
+template <class T>
+inline constexpr bool kNothing = false;
+
+/// Calls visitor.module / optimizer / stock_optimizer / tensor / value for each thing found in `object`, at any depth.
+/// Null pointers, empty optionals and undefined tensors are passed over.
+template <class Visitor, class T>
+void visit_external(Visitor& visitor, T&& object) {
+  using Plain = std::remove_cvref_t<T>;
+  if constexpr (std::is_same_v<Plain, std::nullptr_t> || std::is_same_v<Plain, std::nullopt_t>) {
+  } else if constexpr (std::is_same_v<Plain, at::Tensor>) {
+    if (object.defined()) visitor.tensor(object);
+  } else if constexpr (std::is_base_of_v<torch::nn::Module, Plain>) {
+    visitor.module(object);
+  } else if constexpr (std::is_base_of_v<nn::StepObservable, Plain>) {
+    visitor.optimizer(object);
+  } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, Plain>) {
+    visitor.stock_optimizer(object);
+  } else if constexpr (ModuleHolder<Plain>) {
+    if (!object.is_empty()) visitor.module(*object.ptr());
+  } else if constexpr (std::is_same_v<Plain, c10::IValue>) {
+    visitor.value(object);
+  } else if constexpr (kIsSmartPointer<Plain> || kIsOptional<Plain> || std::is_pointer_v<Plain>) {
+    if (object) visit_external(visitor, *object);
+  } else if constexpr (kIsTuple<Plain>) {
+    std::apply([&](auto&... parts) { (visit_external(visitor, parts), ...); }, object);
+  } else if constexpr (MapEntry<Plain>) {
+    visit_external(visitor, object.value());
+  } else if constexpr (requires { typename Plain::mapped_type; }) {
+    for (auto& entry : object) visit_external(visitor, entry.second);
+  } else if constexpr (std::ranges::range<Plain>) {
+    for (auto&& part : object) visit_external(visitor, part);
+  } else {
+    static_assert(kNothing<Plain>,
+                  "track_external takes modules, optimizers and tensors, and containers, pointers and optionals of them");
+  }
+}
+
+}  // namespace plimsoll::detail

@@ -1,0 +1,211 @@
+#include "plimsoll/tracker/mem_tracker.h"
+
+#include <c10/util/Exception.h>
+#include <torch/nn/modules/container/moduledict.h>
+#include <torch/nn/modules/container/modulelist.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "plimsoll/nn/optim_hooked.h"
+#include "plimsoll/tracker/mem_tracker_impl.h"
+
+namespace plimsoll {
+
+namespace {
+
+std::optional<ledger::DeviceId> find_device(const ledger::Ledger& ledger, std::string_view name) {
+  std::optional<ledger::DeviceId> found;
+  for_each_device(ledger, [&](auto device) {
+    if (ledger.name(device) == name) found = device;
+  });
+  return found;
+}
+
+}  // namespace
+
+MemTracker::MemTracker(const MemTrackerOptions& options) : impl_(std::make_shared<Impl>(options)) {}
+MemTracker::~MemTracker() = default;
+
+MemTracker::Scope MemTracker::enter() {
+  impl_->enter();
+  return Scope(impl_);
+}
+
+MemTracker::Scope::~Scope() {
+  if (const auto tracker = tracker_.lock()) tracker->leave();
+}
+
+// --- Registering ----------------------------------------------------------------------------------------------------------
+
+void MemTracker::module(torch::nn::Module& module) {
+  // These have no forward of their own that hooks could be around.
+  if (module.as<torch::nn::ModuleListImpl>() != nullptr || module.as<torch::nn::ModuleDictImpl>() != nullptr) {
+    for (const auto& child : module.children()) this->module(*child);
+    return;
+  }
+  nn::require_hooks(module);
+  impl_->tensors->add(module, impl_->modules.fqn(module));
+}
+
+void MemTracker::optimizer(nn::StepObservable& optimizer) {
+  optimizer.for_each_state([&](const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
+    impl_->tensors->name_state(parameter, state);
+  });
+}
+
+void MemTracker::stock_optimizer(torch::optim::Optimizer& optimizer) {
+  nn::for_each_stock_state(optimizer, [&](const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
+    impl_->tensors->name_state(parameter, state);
+  });
+}
+
+void MemTracker::tensor(const at::Tensor& tensor) {
+  impl_->books.name_tensor(tensor, ledger::categories::kOther, ledger::kNoOwner);
+}
+
+void MemTracker::value(const c10::IValue& value) {
+  if (value.isNone()) return;
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) tensor(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) this->value(element);
+  } else if (value.isTuple()) {
+    for (const auto& element : value.toTupleRef().elements()) this->value(element);
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) this->value(entry.value());
+  } else {
+    TORCH_CHECK_TYPE(false, "track_external was given a value of type ", value.tagKind(),
+                     ", which has no memory to track. It takes modules, optimizers and tensors, and containers of them.");
+  }
+}
+
+void MemTracker::categorise(const at::Tensor& tensor, std::string_view category) {
+  TORCH_CHECK_VALUE(!category.empty() && category != "Total", "cannot categorise a tensor as '", category,
+                    "': that is no name for a category, which stands beside the Total of a device");
+  TORCH_CHECK(impl_->books.name_for_user(tensor, category), "cannot categorise a tensor as '", category,
+              "': it has no memory of an allocator's (it is undefined, empty, on meta, or made from a blob)");
+}
+
+// --- Looking --------------------------------------------------------------------------------------------------------------
+
+Snapshot MemTracker::snapshot(SnapshotKind kind) {
+  auto& books = impl_->books;
+  books.refresh();
+  books.throw_defect();
+  if (kind == SnapshotKind::Current) {
+    return books.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
+  }
+  return books.with_ledger(
+      [&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
+}
+
+std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
+  auto& books = impl_->books;
+  books.refresh();
+  std::vector<LiveTensor> alive;
+  books.with_ledger([&](const ledger::Ledger& ledger) {
+    for (const auto& peak : impl_->run_peaks(ledger)) {
+      if (ledger.name(peak.device) != device) continue;
+      for (const auto& allocation : ledger.contents(peak).allocations) {
+        LiveTensor tensor{static_cast<std::int64_t>(allocation.bytes), std::string(ledger.name(allocation.category)),
+                          std::string(ledger.name(allocation.owner)), std::nullopt, std::nullopt};
+        if (const auto* description = books.description(allocation.id)) {
+          tensor.sizes = description->sizes;
+          tensor.dtype = description->dtype;
+        }
+        alive.push_back(std::move(tensor));
+      }
+    }
+  });
+  std::stable_sort(alive.begin(), alive.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return alive;
+}
+
+std::vector<StepPeak> MemTracker::step_peaks() {
+  impl_->books.refresh();
+  return impl_->books.with_ledger([](const ledger::Ledger& ledger) {
+    std::map<std::int64_t, std::vector<ledger::Peak>> by_step;
+    for_each_device(ledger, [&](auto device) {
+      for (const auto& peak : ledger.finished_steps(device)) by_step[peak.step].push_back(peak);
+      by_step[ledger.current_step()].push_back(ledger.step_peak(device));
+    });
+    by_step.erase(ledger::kNoStep);
+    std::vector<StepPeak> steps;
+    for (const auto& [step, peaks] : by_step) steps.push_back({step, snapshot_of(peaks, ledger)});
+    return steps;
+  });
+}
+
+std::map<std::string, Snapshot> MemTracker::phase_peaks() {
+  impl_->books.refresh();
+  return impl_->books.with_ledger([](const ledger::Ledger& ledger) {
+    std::map<std::string, Snapshot> phases;
+    for (std::size_t index = 0; index < ledger.phases(); ++index) {
+      const ledger::PhaseId phase{static_cast<std::uint8_t>(index)};
+      std::vector<ledger::Peak> peaks;
+      for_each_device(ledger, [&](auto device) {
+        if (const auto peak = ledger.phase_peak(device, phase)) peaks.push_back(*peak);
+      });
+      if (!peaks.empty()) phases[std::string(ledger.name(phase))] = snapshot_of(peaks, ledger);
+    }
+    return phases;
+  });
+}
+
+Bytes MemTracker::reserved(std::string_view device) {
+  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+    const auto id = find_device(ledger, device);
+    return id ? ledger.reserved(*id) : Bytes{0};
+  });
+}
+
+std::vector<ModuleStats> MemTracker::module_stats() {
+  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) { return impl_->records.stats(ledger); });
+}
+
+ModuleStats MemTracker::module_stats(std::string_view fqn) {
+  for (auto& stats : module_stats()) {
+    if (stats.fqn == fqn) return std::move(stats);
+  }
+  TORCH_CHECK_VALUE(false, "no module '", fqn, "' has run in a scope of this tracker since its stats were reset");
+}
+
+void MemTracker::reset_mod_stats() {
+  impl_->books.with_ledger([&](ledger::Ledger& ledger) {
+    impl_->records.close_all(ledger);
+    impl_->records.clear();
+  });
+}
+
+void MemTracker::display_snapshot(SnapshotKind kind, Unit unit, Layout layout, std::ostream& out) {
+  out << render(snapshot(kind), unit, layout);
+}
+
+void MemTracker::display_modulewise_snapshots(const ModulewiseDisplay& display, std::ostream& out) {
+  out << render(module_stats(), display);
+}
+
+MemTracker::Footprint MemTracker::footprint() {
+  const auto watched = impl_->tensors->size();
+  impl_->books.refresh();
+  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+    return Footprint{ledger.footprint().bytes, watched + impl_->books.entries() + impl_->records.entries()};
+  });
+}
+
+std::set<std::string> MemTracker::parents() const { return impl_->modules.parents(); }
+
+void MemTracker::register_user_hooks(ModuleHooks hooks) {
+  TORCH_CHECK(!impl_->has_user_hooks,
+              "this tracker has user hooks already: call clear_user_hooks() before registering others");
+  impl_->user_hooks = std::move(hooks);
+  impl_->has_user_hooks = true;
+}
+
+void MemTracker::clear_user_hooks() {
+  impl_->user_hooks = {};
+  impl_->has_user_hooks = false;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/nn/hooks.h"
+
+namespace plimsoll {
+
+/// Called around a module's forward and backward. Markers only: they are not to change what they see. In backward the module
+/// may be gone, and is then null.
+struct ModuleHooks {
+  std::function<void(torch::nn::Module&, nn::Tensors& arguments)> pre_forward = nullptr;
+  std::function<void(torch::nn::Module&, nn::Tensors& arguments, nn::Tensors& results)> post_forward = nullptr;
+  std::function<void(torch::nn::Module*, const std::string& fqn)> pre_backward = nullptr;
+  std::function<void(torch::nn::Module*, const std::string& fqn)> post_backward = nullptr;
+};
+
+/// Whether the module was destroyed. One that no shared pointer ever owned is taken to be there.
+bool is_gone(const std::weak_ptr<torch::nn::Module>& module);
+
+/// Knows which modules are running, forward or backward; the counterpart of torch's ModTracker.
+///
+/// Sees every hooked module (nn::Hooked) that runs between enter() and exit(), on whatever thread. A module's name is its
+/// path from the first module of its tree that ran, which goes by its class: "Transformer.layers.0". Thread-safe.
+class ModuleTracker {
+ public:
+  ModuleTracker();
+  ~ModuleTracker();
+  ModuleTracker(const ModuleTracker&) = delete;
+  ModuleTracker& operator=(const ModuleTracker&) = delete;
+
+  /// Throws where there are user hooks already: clear_user_hooks first.
+  void register_user_hooks(ModuleHooks hooks);
+  void clear_user_hooks();
+  /// Called when a backward pass that reached modules is over, also by an exception, with autograd's number of it. Must not
+  /// throw.
+  void on_pass_end(std::function<void(int pass)> hook);
+
+  /// REQUIRES: not entered.
+  void enter();
+  void exit();
+
+  /// The names of the modules that are running, and always "Global".
+  std::set<std::string> parents() const;
+  /// Whether this thread runs a backward pass.
+  static bool is_bw();
+  /// The name of a module that has run, or whose parent has.
+  std::optional<std::string> known_fqn(const torch::nn::Module& module) const;
+  /// The same, giving the module a name if it has none yet.
+  std::string fqn(torch::nn::Module& module);
+  /// Whether the module whose forward begins or ends now is within no other's.
+  bool outermost() const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;  ///< Shared with the hooks on tensors, which may outlive the tracker.
+  nn::HookHandle pre_handle_, post_handle_;
+};
+
+}  // namespace plimsoll

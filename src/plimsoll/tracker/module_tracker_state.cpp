@@ -1,0 +1,209 @@
+#include "plimsoll/tracker/module_tracker_state.h"
+
+#include <c10/core/GradMode.h>
+#include <c10/util/ScopeExit.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/nn/autograd_hooks.h"
+
+namespace plimsoll {
+
+using State = ModuleTracker::State;
+
+namespace {
+
+void pop(State::NameCounts& names, const State::Name& name, int times = 1) {
+  const auto entry = names.find(name);
+  if (entry != names.end() && (entry->second -= times) <= 0) names.erase(entry);
+}
+
+std::vector<at::Tensor> needing_gradients(const nn::Tensors& tensors) {
+  std::vector<at::Tensor> found;
+  for (const auto& tensor : tensors) {
+    if (tensor.requires_grad()) found.push_back(tensor);
+  }
+  return found;
+}
+
+}  // namespace
+
+State::PassEnd::~PassEnd() {
+  if (const auto alive = state.lock()) alive->end_pass(pass);
+}
+
+State::Name State::name_of(torch::nn::Module& module) {
+  auto& entry = known[&module];
+  // One that is gone was another module at the same address.
+  if (!entry.fqn || is_gone(entry.module)) {
+    entry = {module.weak_from_this(), std::make_shared<const std::string>(nn::class_name(module)), false};
+  }
+  const auto name = entry.fqn;
+  if (!std::exchange(entry.named_children, true)) name_children(module, *name);
+  return name;
+}
+
+void State::name_children(torch::nn::Module& module, const std::string& name) {
+  for (const auto& child : module.named_children()) {
+    const auto path = std::make_shared<const std::string>(name + "." + child.key());
+    known[child.value().get()] = {child.value(), path, true};
+    name_children(*child.value(), *path);
+  }
+}
+
+// --- forward, on the thread that calls the module
+
+void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
+  const auto call = std::make_shared<Call>();
+  call->address = &module;
+  call->module = module.weak_from_this();
+  call->in_backward = is_bw();
+  std::function<void(torch::nn::Module&, nn::Tensors&)> hook;
+  std::vector<nn::HookHandle> left_over;
+  {
+    std::lock_guard lock(mutex);
+    if (!call->in_backward && forwards++ == 0) left_over = forget_leftovers();
+    call->name = name_of(module);
+    call->number = ++numbered;
+    ++running[call->name];
+    calls[std::this_thread::get_id()].push_back(call);
+    hook = user.pre_forward;
+  }
+  for (auto& handle : left_over) handle.remove();  // Without the lock: it may drop tensors.
+  if (hook) hook(module, arguments);
+  if (call->in_backward || !c10::GradMode::is_enabled()) return;
+  const auto inputs = needing_gradients(arguments);
+  call->ends_with_pass = inputs.empty();
+  if (inputs.empty()) return;
+  auto handle = nn::register_multi_grad_hook(
+      inputs,
+      [state = weak_from_this(), call](const auto&) {
+        if (const auto alive = state.lock()) alive->after_backward(call);
+      },
+      nn::MultiGradMode::kAll);
+  if (std::any_of(inputs.begin(), inputs.end(), [](const auto& tensor) { return tensor.is_leaf(); })) {
+    std::lock_guard lock(mutex);
+    hooks_on_leaves.push_back(std::move(handle));
+  }
+}
+
+void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results) {
+  CallPtr call;
+  std::function<void(torch::nn::Module&, nn::Tensors&, nn::Tensors&)> hook;
+  {
+    std::lock_guard lock(mutex);
+    const auto own = calls.find(std::this_thread::get_id());
+    // A call that another hook broke off before this tracker heard of it.
+    if (own == calls.end() || own->second.back()->address != &module) return;
+    call = own->second.back();
+    hook = user.post_forward;
+  }
+  const auto end = c10::make_scope_exit([&] { end_call(*call); });
+  if (hook) hook(module, arguments, results);
+  if (call->in_backward) return;
+  const auto outputs = needing_gradients(results);
+  if (outputs.empty()) return;
+  nn::register_multi_grad_hook(
+      outputs,
+      [state = weak_from_this(), call](const auto&) {
+        if (const auto alive = state.lock()) alive->before_backward(call);
+      },
+      nn::MultiGradMode::kAny);
+}
+
+void State::end_call(const Call& call) {
+  std::lock_guard lock(mutex);
+  const auto own = calls.find(std::this_thread::get_id());
+  if (own == calls.end() || own->second.back().get() != &call) return;
+  own->second.pop_back();
+  if (own->second.empty()) calls.erase(own);
+  pop(running, call.name);
+  if (!call.in_backward) --forwards;
+}
+
+std::vector<nn::HookHandle> State::forget_leftovers() {
+  std::erase_if(known, [](const auto& entry) { return is_gone(entry.second.module); });
+  return std::exchange(hooks_on_leaves, {});
+}
+
+// --- backward, on autograd's threads
+
+void State::before_backward(const CallPtr& call) {
+  const int id = torch::autograd::get_current_graph_task_id();
+  ModuleHooks hooks;
+  bool first = false, over = false;
+  {
+    std::lock_guard lock(mutex);
+    const auto [pass, is_first] = passes.try_emplace(id);
+    first = is_first;
+    call->begun_in = id;
+    // Where a module gives what it took, the hook of its input comes first.
+    over = call->ended_in == id;
+    if (!over) {
+      ++running[call->name];
+      ++pass->second.running[call->name];
+      if (call->ends_with_pass) pass->second.ending.push_back(call);
+    }
+    hooks.pre_backward = user.pre_backward;
+    hooks.post_backward = user.post_backward;
+  }
+  if (first) {
+    const auto end = std::make_shared<PassEnd>(weak_from_this(), id);
+    nn::queue_callback([end] {
+      if (const auto alive = end->state.lock()) alive->finish_pass(end->pass);
+    });
+  }
+  if (hooks.pre_backward) hooks.pre_backward(call->module.lock().get(), *call->name);
+  if (over && hooks.post_backward) hooks.post_backward(call->module.lock().get(), *call->name);
+}
+
+void State::after_backward(const CallPtr& call) {
+  const int id = torch::autograd::get_current_graph_task_id();
+  std::function<void(torch::nn::Module*, const std::string&)> hook;
+  {
+    std::lock_guard lock(mutex);
+    call->ended_in = id;
+    if (call->begun_in != id) return;
+    hook = user.post_backward;
+  }
+  if (hook) hook(call->module.lock().get(), *call->name);
+  std::lock_guard lock(mutex);
+  pop(running, call->name);
+  if (const auto pass = passes.find(id); pass != passes.end()) pop(pass->second.running, call->name);
+}
+
+/// All gradients are there: the modules that took none end, the last that was called first.
+void State::finish_pass(int id) {
+  std::vector<CallPtr> ending;
+  {
+    std::lock_guard lock(mutex);
+    if (const auto pass = passes.find(id); pass != passes.end()) ending.swap(pass->second.ending);
+  }
+  std::ranges::sort(ending, std::greater(), [](const CallPtr& call) { return call->number; });
+  for (const auto& call : ending) after_backward(call);
+  end_pass(id);
+}
+
+void State::end_pass(int id) {
+  std::function<void(int)> hook;
+  {
+    std::lock_guard lock(mutex);
+    const auto pass = passes.find(id);
+    if (pass == passes.end()) return;
+    for (const auto& [name, count] : pass->second.running) pop(running, name, count);
+    passes.erase(pass);
+    hook = pass_ended;
+  }
+  if (hook) hook(id);
+}
+
+void State::forget_all() {
+  running.clear();
+  calls.clear();
+  passes.clear();
+  forwards = 0;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/tracker/module_tracker.h"
+
+namespace plimsoll {
+
+// Mirrors torch.distributed._tools.mod_tracker.ModTracker (torch 2.13), call by call where torch goes by names.
+//
+// A call of a module is in backward from the first gradient of its outputs to the last gradient of its inputs. Where
+// none of its inputs needs a gradient, it ends with the whole backward pass.
+struct ModuleTracker::State : std::enable_shared_from_this<State> {
+  using WeakModule = std::weak_ptr<torch::nn::Module>;
+  /// Names are compared by identity: a module has one, and a hook is too short a time to hash or copy it.
+  using Name = std::shared_ptr<const std::string>;
+  using NameCounts = std::unordered_map<Name, int>;
+
+  struct Known {
+    WeakModule module;
+    Name fqn;
+    bool named_children = false;
+  };
+
+  /// One call of a module, and what becomes of it in backward passes.
+  struct Call {
+    const torch::nn::Module* address;
+    WeakModule module;
+    Name name;
+    bool in_backward;             ///< A recomputation, as a rule.
+    std::uint64_t number = 0;     ///< In the order of their beginning.
+    bool ends_with_pass = false;  ///< Its inputs need no gradients.
+    int begun_in = -1;            ///< The latest pass in which it began, and in which it ended.
+    int ended_in = -1;
+  };
+  using CallPtr = std::shared_ptr<Call>;
+
+  /// A backward pass that has reached a module.
+  struct Pass {
+    NameCounts running;
+    std::vector<CallPtr> ending;
+  };
+
+  /// Ends a pass, also one that an exception breaks off: autograd drops its callbacks then without calling them.
+  struct PassEnd {
+    PassEnd(std::weak_ptr<State> state_, int pass_) : state(std::move(state_)), pass(pass_) {}
+    PassEnd(const PassEnd&) = delete;
+    PassEnd& operator=(const PassEnd&) = delete;
+    ~PassEnd();
+
+    std::weak_ptr<State> state;
+    int pass;
+  };
+
+  mutable std::mutex mutex;
+  std::unordered_map<const torch::nn::Module*, Known> known;
+  NameCounts running;
+  std::unordered_map<std::thread::id, std::vector<CallPtr>> calls;  ///< Those whose forward runs, outermost first.
+  std::uint64_t numbered = 0;
+  int forwards = 0;  ///< How many of these are not in backward.
+  std::unordered_map<int, Pass> passes;
+  ModuleHooks user;
+  bool has_user_hooks = false;
+  std::function<void(int)> pass_ended;
+  std::vector<nn::HookHandle> hooks_on_leaves;
+
+  // --- Names. REQUIRES: mutex is held.
+  Name name_of(torch::nn::Module& module);
+  void name_children(torch::nn::Module& module, const std::string& name);
+
+  // --- Forward, on the thread that calls the module.
+  void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
+  void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
+  void end_call(const Call& call);
+
+  // --- Backward, on autograd's threads.
+  void before_backward(const CallPtr& call);
+  void after_backward(const CallPtr& call);
+  void finish_pass(int id);
+  void end_pass(int id);
+
+  /// What passes whose backward never came have left behind. The handles are to be removed without the lock, because
+  /// that may drop tensors. REQUIRES: mutex is held.
+  std::vector<nn::HookHandle> forget_leftovers();
+  /// Nothing runs, as far as this tracker is to know. REQUIRES: mutex is held.
+  void forget_all();
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,118 @@
+#include "plimsoll/tracker/watched_tensors.h"
+
+#include <utility>
+
+#include "plimsoll/capture/capture.h"
+#include "plimsoll/nn/autograd_hooks.h"
+
+namespace plimsoll {
+
+namespace categories = ledger::categories;
+
+namespace {
+
+std::uint64_t allocation_of(const at::Tensor& tensor) {
+  const auto found = capture::find(tensor);
+  return found ? ledger::value(found->id) : 0;
+}
+
+}  // namespace
+
+WatchedTensors::~WatchedTensors() {
+  for (auto& [key, watched] : watched_) {
+    for (auto& handle : watched.handles) handle.remove();
+  }
+}
+
+void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
+  add_own(module, fqn);
+  for (const auto& child : module.named_children()) add(*child.value(), fqn + "." + child.key());
+}
+
+void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) {
+  const auto owner = books_->owner(fqn);
+  std::lock_guard lock(mutex_);
+  for (const auto& entry : module.named_parameters(/*recurse=*/false)) {
+    if (entry.value().defined()) watch(entry.value(), categories::kParameter, module, owner);
+  }
+  for (const auto& entry : module.named_buffers(/*recurse=*/false)) {
+    if (entry.value().defined()) watch(entry.value(), categories::kBuffer, module, owner);
+  }
+}
+
+void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
+                           ledger::OwnerId owner) {
+  const auto [entry, is_new] = watched_.try_emplace(
+      tensor.unsafeGetTensorImpl(),
+      Watched{c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()),
+              &module,
+              category,
+              owner,
+              0,
+              {}});
+  auto& watched = entry->second;
+  if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
+  name(tensor, watched);
+}
+
+void WatchedTensors::name(const at::Tensor& tensor, Watched& watched) {
+  books_->name_tensor(tensor, watched.category, watched.owner);
+  watched.allocation = allocation_of(tensor);
+  if (watched.category != categories::kParameter) return;
+  if (tensor.grad().defined()) books_->name_tensor(tensor.grad(), categories::kGradient, watched.owner);
+  if (tensor.requires_grad() && watched.handles.empty()) hook_gradients(tensor, watched);
+}
+
+/// Both as it is computed, and as it stands in the parameter: what accumulates may be another tensor.
+void WatchedTensors::hook_gradients(const at::Tensor& parameter, Watched& watched) {
+  // Weakly, because a hook on a tensor may outlive the tracker.
+  const auto name = [self = weak_from_this(), key = parameter.unsafeGetTensorImpl()](const at::Tensor& gradient) {
+    if (const auto alive = self.lock()) alive->name_gradient(key, gradient);
+  };
+  watched.handles.push_back(nn::register_tensor_hook(parameter, [name](const at::Tensor& gradient) {
+    name(gradient);
+    return at::Tensor();
+  }));
+  watched.handles.push_back(
+      nn::register_post_accumulate_grad_hook(parameter, [name](const at::Tensor& tensor) { name(tensor.grad()); }));
+}
+
+void WatchedTensors::name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient) {
+  if (!books_->tracking() || !gradient.defined()) return;
+  std::lock_guard lock(mutex_);
+  const auto entry = watched_.find(parameter);
+  if (entry != watched_.end()) books_->name_tensor(gradient, categories::kGradient, entry->second.owner);
+}
+
+void WatchedTensors::look_again() {
+  std::lock_guard lock(mutex_);
+  for (auto entry = watched_.begin(); entry != watched_.end();) {
+    auto& watched = entry->second;
+    const auto alive = watched.tensor.lock();
+    if (!alive) {
+      entry = watched_.erase(entry);
+      continue;
+    }
+    const at::Tensor tensor(alive);
+    const bool unnamed = tensor.requires_grad() && (watched.handles.empty() || tensor.grad().defined());
+    if (allocation_of(tensor) != watched.allocation || unnamed) name(tensor, watched);
+    ++entry;
+  }
+}
+
+void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& state) {
+  std::lock_guard lock(mutex_);
+  const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
+  if (entry == watched_.end()) {
+    books_->name_tensor(state, categories::kOptstate);
+  } else {
+    books_->name_tensor(state, categories::kOptstate, entry->second.owner);
+  }
+}
+
+std::size_t WatchedTensors::size() const {
+  std::lock_guard lock(mutex_);
+  return watched_.size();
+}
+
+}  // namespace plimsoll

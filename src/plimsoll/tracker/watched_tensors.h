@@ -1,0 +1,60 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/tracker/books.h"
+
+namespace plimsoll {
+
+/// The parameters and buffers of the modules that are known: names their memory and that of their gradients, in the
+/// books, and goes on doing so when they get other memory. Holds no tensor alive.
+///
+/// Gradients are named by hooks on the parameters, while the books are tracking. The hooks stay for the life of this
+/// object, because torch's list of a tensor's hooks only grows. Thread-safe.
+class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
+ public:
+  explicit WatchedTensors(std::shared_ptr<Books> books) : books_(std::move(books)) {}
+  ~WatchedTensors();
+  WatchedTensors(const WatchedTensors&) = delete;
+  WatchedTensors& operator=(const WatchedTensors&) = delete;
+
+  /// Names and watches what the module and all below it hold. What two modules share belongs to the first.
+  void add(torch::nn::Module& module, const std::string& fqn);
+  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now.
+  void look_again();
+  /// The state that an optimizer keeps for a parameter.
+  void name_state(const at::Tensor& parameter, const at::Tensor& state);
+  std::size_t size() const;
+
+ private:
+  struct Watched {
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
+    const torch::nn::Module* module = nullptr;
+    ledger::CategoryId category{};
+    ledger::OwnerId owner{};
+    std::uint64_t allocation = 0;  ///< The one that was named last; 0 is none.
+    std::vector<nn::HookHandle> handles;
+  };
+
+  void add_own(torch::nn::Module& module, const std::string& fqn);
+  void watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
+             ledger::OwnerId owner);
+  void name(const at::Tensor& tensor, Watched& watched);
+  void hook_gradients(const at::Tensor& parameter, Watched& watched);
+  void name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient);
+
+  const std::shared_ptr<Books> books_;
+  mutable std::mutex mutex_;  ///< Before all locks of the books.
+  std::unordered_map<c10::TensorImpl*, Watched> watched_;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "capture/counting_allocator.h"
+#include "plimsoll/tracker/mem_tracker.h"
+
+/// What the tests ask a tracker again and again.
+
+template <>
+struct doctest::StringMaker<plimsoll::Snapshot> {
+  static String convert(const plimsoll::Snapshot& snapshot) { return to_json(snapshot).c_str(); }
+};
+
+template <>
+struct doctest::StringMaker<plimsoll::DeviceSnapshot> {
+  static String convert(const plimsoll::DeviceSnapshot& snapshot) {
+    return plimsoll::to_json({{"device", snapshot}}).c_str();
+  }
+};
+
+namespace plimsoll {
+
+inline DeviceSnapshot now(MemTracker& tracker, const std::string& device = "cpu") {
+  const auto snapshot = tracker.snapshot();
+  const auto found = snapshot.find(device);
+  return found == snapshot.end() ? DeviceSnapshot() : found->second;
+}
+
+inline const DeviceSnapshot kNothing;  ///< Every category is zero.
+
+inline std::int64_t total(MemTracker& tracker, const std::string& device = "cpu") {
+  return now(tracker, device).total();
+}
+
+inline std::int64_t bytes_of(MemTracker& tracker, const std::string& category, const std::string& device = "cpu") {
+  return now(tracker, device)[category];
+}
+
+/// What the tracker's total of the CPU should be, by the count below every tap. Made right after the tracker, it leaves
+/// out what was there before and no tracker knows.
+class ExpectedCpuTotal {
+ public:
+  explicit ExpectedCpuTotal(MemTracker& tracker)
+      : unseen_(static_cast<std::int64_t>(capture::counted_cpu_bytes()) - total(tracker)) {}
+  std::int64_t operator()() const { return static_cast<std::int64_t>(capture::counted_cpu_bytes()) - unseen_; }
+
+ private:
+  std::int64_t unseen_;
+};
+
+}  // namespace plimsoll
