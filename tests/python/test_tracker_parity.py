@@ -144,3 +144,15 @@ def test_temporaries_of_a_foreach_step_are_no_state(seen):
         if "adamw_foreach" in case:
             assert books(ours["peak"], device)["Temp"] > 0, case
             assert books(torchs["peak"], device)["Temp"] == 0, case
+
+
+def test_an_allocator_without_a_trace_is_refused(seen):
+    if not any("cuda" in case for case in seen):
+        pytest.skip("torch is not a CUDA build")
+    done = subprocess.run(
+        [str(PROGRAM)], input="mlp sgd cuda:0", capture_output=True, text=True,
+        env={**os.environ, "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
+    )
+    assert done.returncode != 0
+    assert "CUDA memory is seen through the trace of torch's own caching allocator" in done.stderr
+    assert "cudaMallocAsync" in done.stderr

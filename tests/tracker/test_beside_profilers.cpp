@@ -1,6 +1,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <doctest/doctest.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
@@ -51,6 +52,23 @@ TEST_CASE("a profiler that begins inside the scope, and the tracker, both see th
   CHECK(profiler->reports > 10);
   const auto scope = tracker.enter();
   train(tracker, expected);
+}
+
+TEST_CASE("torch's own profiler with memory on, and the tracker, both see the memory") {
+  namespace profiler = torch::autograd::profiler;
+  const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO, /*report_input_shapes=*/false,
+                                        /*profile_memory=*/true);
+  MemTracker tracker;
+  const ExpectedCpuTotal expected(tracker);
+  const auto scope = tracker.enter();
+  profiler::prepareProfiler(config, {torch::profiler::impl::ActivityType::CPU});
+  profiler::enableProfiler(config, {torch::profiler::impl::ActivityType::CPU});
+  train(tracker, expected);
+  const auto result = profiler::disableProfiler();
+  CHECK(now(tracker) == kNothing);
+  std::int64_t allocations = 0;
+  for (const auto& event : result->events()) allocations += event.name() == "[memory]" && event.nBytes() > 0;
+  CHECK(allocations > 10);
 }
 
 }  // namespace plimsoll
