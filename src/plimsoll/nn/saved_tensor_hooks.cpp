@@ -139,6 +139,17 @@ void install_saved_tensor_hooks() {
   static_cast<void>(installed);
 }
 
+namespace {
+
+// The engine that runs the first backward pass has the threads of backward, and they have handles and workspaces of their
+// own: another engine that comes later takes them twice. So ours is there from the start, unless a Python process has its own.
+[[maybe_unused]] const bool installed_at_start = [] {
+  if (typeid(Engine::get_default_engine()) == typeid(Engine)) install_saved_tensor_hooks();
+  return true;
+}();
+
+}  // namespace
+
 SavedTensorHooks::SavedTensorHooks(PackHook pack, UnpackHook unpack)
     : SavedTensorHooks(factory_of(std::move(pack), std::move(unpack))) {}
 
