@@ -13,8 +13,11 @@ import re
 import sys
 from typing import Iterator, List
 
-LAYERS = ["base", "ledger", "pretend", "report", "capture", "nn", "tracker", "fsdp", "models", "plan", "cli"]
-TORCH_FREE = {"base", "ledger", "pretend", "report"}
+LAYERS = [
+    "base", "ledger", "pretend", "report", "safetensors", "capture", "nn", "tracker", "distributed", "fsdp", "models", "plan",
+    "cli",
+]
+TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors"}
 SEES_CUDA = {"cuda", "runtime", "driver"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 

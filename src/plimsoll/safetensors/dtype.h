@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "plimsoll/base/bytes.h"
+
+namespace plimsoll::safetensors {
+
+/// The element types that a file may hold, in the order in which their tensors lie in a file of ours or Hugging Face's,
+/// last one first: by alignment, so that every tensor begins at a multiple of its element's size.
+enum class Dtype : std::uint8_t {
+  kBool,
+  kU8,
+  kI8,
+  kF8E5M2,
+  kF8E4M3,
+  kI16,
+  kU16,
+  kF16,
+  kBF16,
+  kI32,
+  kU32,
+  kF32,
+  kF64,
+  kI64,
+  kU64,
+};
+inline constexpr int kDtypes = 15;
+
+/// As files spell it: "BF16", "F8_E4M3".
+std::string_view name_of(Dtype dtype);
+/// Absent where `name` is none of them.
+std::optional<Dtype> dtype_named(std::string_view name);
+
+Bytes bytes_per_element(Dtype dtype);
+/// What a tensor takes; no dimensions mean a scalar. Absent where a dimension is negative or 64 bits do not hold a
+/// product of the first dimensions, even if a later one is zero: Hugging Face's reader refuses that too.
+std::optional<Bytes> tensor_bytes(Dtype dtype, std::span<const std::int64_t> shape);
+
+}  // namespace plimsoll::safetensors

@@ -1,0 +1,91 @@
+#include "plimsoll/safetensors/writer.h"
+
+#include <cstdio>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/safetensors/json.h"
+
+namespace plimsoll::safetensors {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Chance, not the process's number: numbers come again, in containers at every start, and the file of a killed process
+/// would stand in the way.
+fs::path part_of(const fs::path& file) {
+  std::random_device random;
+  char token[17];
+  std::snprintf(token, sizeof(token), "%08x%08x", random(), random());
+  return folder_of(file) / ("." + file.filename().string() + "." + token + ".part");
+}
+
+}  // namespace
+
+Writer::Writer(fs::path file, std::vector<TensorSpec> tensors, const Metadata& metadata, FileOperations& operations)
+    : file_(std::move(file)), part_(part_of(file_)), operations_(operations), tensors_(lay_out(std::move(tensors))) {
+  std::error_code error;
+  if (!file_.has_filename() || fs::is_directory(file_, error)) {
+    throw InvalidArgument("cannot write " + file_.string() + ": it is a folder; name a file in it");
+  }
+  written_.resize(tensors_.size());
+  index_.reserve(tensors_.size());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
+  const std::string header = encode_header(tensors_, metadata);
+  data_begin_ = header.size();
+  descriptor_ = operations_.create(part_);
+  try {
+    operations_.write_all(descriptor_, 0, std::as_bytes(std::span(header)), part_);
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
+Writer::~Writer() { discard(); }
+
+void Writer::discard() noexcept {
+  if (descriptor_ < 0) return;
+  operations_.close(std::exchange(descriptor_, -1));
+  try {
+    operations_.remove(part_);
+  } catch (...) {
+    // Somebody else removed it, or the disk is gone: there is nobody to tell.
+  }
+}
+
+void Writer::write(std::string_view tensor, std::span<const std::byte> bytes) {
+  const std::string subject = file_.string() + ": tensor " + shown(tensor);
+  if (descriptor_ < 0) throw InvalidArgument(subject + " comes after finish(); write everything before it");
+  const auto found = index_.find(tensor);
+  if (found == index_.end()) {
+    throw InvalidArgument(subject + " was not declared; all tensors are named when the writer is made");
+  }
+  const TensorInfo& info = tensors_[found->second];
+  Bytes& written = written_[found->second];
+  if (bytes.size() > info.bytes() - written) {
+    throw InvalidArgument(subject + " has " + std::to_string(info.bytes()) + " bytes, and " +
+                          std::to_string(bytes.size()) + " were given after " + std::to_string(written));
+  }
+  operations_.write_all(descriptor_, data_begin_ + info.begin + written, bytes, part_);
+  written += bytes.size();
+}
+
+void Writer::finish() {
+  if (descriptor_ < 0) throw InvalidArgument(file_.string() + " is finished already");
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (written_[i] != tensors_[i].bytes()) {
+      throw InvalidArgument(file_.string() + ": of tensor " + shown(tensors_[i].name) + " " +
+                            std::to_string(written_[i]) + " bytes of " + std::to_string(tensors_[i].bytes()) +
+                            " were written; write the rest before finish()");
+    }
+  }
+  operations_.sync(descriptor_, part_);
+  operations_.rename(part_, file_);
+  operations_.close(std::exchange(descriptor_, -1));
+  operations_.sync_path(folder_of(file_));
+}
+
+}  // namespace plimsoll::safetensors

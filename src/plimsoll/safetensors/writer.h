@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/safetensors/file_operations.h"
+#include "plimsoll/safetensors/header.h"
+
+namespace plimsoll::safetensors {
+
+/// Writes a safetensors file piece by piece, in no more memory than its header takes:
+///
+///     Writer writer("model.safetensors", {{"weight", Dtype::kF32, {2, 3}}, {"bias", Dtype::kF32, {3}}});
+///     writer.write("weight", std::as_bytes(std::span(weight)));
+///     writer.write("bias", std::as_bytes(std::span(bias)));
+///     writer.finish();
+///
+/// Until finish() returns there is no such file, or the one that was there before, whole; bytes go to a hidden file
+/// beside it (`.model.safetensors.….part`). A writer that is destroyed unfinished removes that one; a process that is
+/// killed leaves it. Elements are little-endian, in row-major order. One thread at a time.
+class Writer {
+ public:
+  /// Throws InvalidArgument where the file cannot be written, and as lay_out and encode_header do.
+  /// REQUIRES: `operations` outlives the writer.
+  Writer(std::filesystem::path file, std::vector<TensorSpec> tensors, const Metadata& metadata = {},
+         FileOperations& operations = posix_file_operations());
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// All tensors in the order of their bytes in the file: the quickest one to write them in. Any other works too.
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+
+  /// The next bytes of a tensor: all of it, or a piece of any length. Each call is a system call, so pieces of some MiB
+  /// are best. Throws InvalidArgument for a tensor that was not declared, more bytes than it has, a full disk, a
+  /// finished writer.
+  void write(std::string_view tensor, std::span<const std::byte> bytes);
+
+  /// The file is on the disk, under its name, when this returns.
+  /// Throws InvalidArgument that names a tensor whose bytes were not all written.
+  void finish();
+
+ private:
+  void discard() noexcept;
+
+  std::filesystem::path file_;
+  std::filesystem::path part_;
+  FileOperations& operations_;
+  std::vector<TensorInfo> tensors_;
+  std::unordered_map<std::string_view, std::size_t> index_;
+  std::vector<Bytes> written_;  // Of each tensor.
+  Bytes data_begin_ = 0;
+  int descriptor_ = -1;  // -1: finished.
+};
+
+}  // namespace plimsoll::safetensors
