@@ -42,7 +42,7 @@ add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_hea
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
   plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
-  <ATen/Functions.h>)
+  <ATen/Functions.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
 if(PLIMSOLL_CCACHE)
   set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
   set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")

@@ -52,6 +52,7 @@ missing_packages() {
   has_header nlohmann/json.hpp || echo nlohmann-json3-dev
   has_header doctest/doctest.h || echo doctest-dev
   has_header benchmark/benchmark.h || echo libbenchmark-dev
+  has_header gloo/algorithm.h || echo libgloo-dev
   if ! has_command python3; then
     echo python3 python3-venv python3-dev
   else

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <vector>
+
+namespace ranks {
+
+/// A store for one process that is a rank of any world where backends need nobody else, as nccl on the pretend GPU:
+/// what no one has set is zeros (such as unique ids that other ranks would have made), and nobody is waited for.
+class LoneStore final : public c10d::HashStore {
+ public:
+  std::vector<std::uint8_t> get(const std::string& key) override {
+    return check({key}) ? HashStore::get(key) : std::vector<std::uint8_t>(kUniqueIdBytes);
+  }
+  std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override {
+    std::vector<std::vector<std::uint8_t>> values;
+    for (const auto& key : keys) {
+      values.push_back(get(key));
+    }
+    return values;
+  }
+  void wait(const std::vector<std::string>&) override {}
+  void wait(const std::vector<std::string>&, const std::chrono::milliseconds&) override {}
+
+ private:
+  static constexpr std::size_t kUniqueIdBytes = 128;
+};
+
+}  // namespace ranks
