@@ -10,6 +10,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <typeindex>
+#include <utility>
+#include <vector>
 
 #include "plimsoll/nn/hook_handle.h"
 #include "plimsoll/nn/hook_list.h"
@@ -103,6 +106,27 @@ class Hookable {
   /// Runs after each `forward` of this module.
   HookHandle register_forward_hook(ForwardHook hook, ForwardHookOptions options = {});
 
+  /// Keeps something of another layer's with the module, one of each type. A copy of the module has none of it.
+  template <class T>
+  void attach(std::shared_ptr<T> value) {
+    for (auto& [type, kept] : attachments_) {
+      if (type == typeid(T)) {
+        kept = std::move(value);
+        return;
+      }
+    }
+    attachments_.emplace_back(typeid(T), std::move(value));
+  }
+
+  /// What was attached of that type, null where there is nothing.
+  template <class T>
+  std::shared_ptr<T> attachment() const {
+    for (const auto& [type, kept] : attachments_) {
+      if (type == typeid(T)) return std::static_pointer_cast<T>(kept);
+    }
+    return nullptr;
+  }
+
  private:
   friend class HookedCall;
   struct Lists {
@@ -113,6 +137,7 @@ class Hookable {
   bool has_own() const noexcept { return lists_ && !(lists_->before->empty() && lists_->after->empty()); }
 
   std::unique_ptr<Lists> lists_;
+  std::vector<std::pair<std::type_index, std::shared_ptr<void>>> attachments_;
 };
 
 /// Runs before the `forward` of every hooked module of the process.
