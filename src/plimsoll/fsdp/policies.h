@@ -1,0 +1,48 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+#include <variant>
+
+namespace plimsoll::fsdp {
+
+/// Which dtypes a module computes, communicates and answers in. Counterpart of torch's MixedPrecisionPolicy.
+struct MixedPrecisionPolicy {
+  std::optional<at::ScalarType> param_dtype;   ///< Of the unsharded parameters and their all-gather; absent: as stored.
+  std::optional<at::ScalarType> reduce_dtype;  ///< Of the gradients' reduction; absent: as computed.
+  std::optional<at::ScalarType> output_dtype;  ///< Floating-point outputs of forward are cast to it.
+  bool cast_forward_inputs = true;             ///< Floating-point inputs of forward are cast to param_dtype.
+};
+
+/// Parameters, gradients and optimizer state stay on the device.
+struct OffloadPolicy {};
+
+/// Sharded parameters, gradients and with them the optimizer's state stay on the CPU; a step runs there.
+struct CPUOffloadPolicy {
+  bool pin_memory = true;  ///< Copies overlap with compute only from and to pinned memory.
+};
+
+using AnyOffloadPolicy = std::variant<OffloadPolicy, CPUOffloadPolicy>;
+
+/// Whether parameters are freed after forward and gathered again in backward.
+class ReshardAfterForward {
+ public:
+  /// Freed, but for the root, whose parameters backward needs first.
+  ReshardAfterForward() = default;
+  ReshardAfterForward(bool reshard) : value_(reshard) {}          // NOLINT: options read as values
+  ReshardAfterForward(int world_size) : value_(world_size) {}     // NOLINT: kept sharded over that many ranks
+
+  bool is_default() const { return std::holds_alternative<std::monostate>(value_); }
+  std::optional<int> world_size() const {
+    const int* size = std::get_if<int>(&value_);
+    return size ? std::optional<int>(*size) : std::nullopt;
+  }
+  /// REQUIRES: not an int.
+  bool reshards() const { return is_default() || std::get<bool>(value_); }
+
+ private:
+  std::variant<std::monostate, bool, int> value_;
+};
+
+}  // namespace plimsoll::fsdp
