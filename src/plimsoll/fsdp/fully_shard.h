@@ -26,13 +26,13 @@ namespace plimsoll::fsdp {
 struct FullyShardOptions {
   /// 1-D: sharded (FSDP). 2-D with named dimensions: replicated along the first, sharded along the second (HSDP).
   /// Absent: all ranks of the default group, on the GPU where there is one.
-  std::optional<DeviceMesh> mesh;
-  ReshardAfterForward reshard_after_forward;
-  ShardPlacementFn shard_placement_fn;
-  MixedPrecisionPolicy mp_policy;
-  AnyOffloadPolicy offload_policy;
+  std::optional<DeviceMesh> mesh = std::nullopt;
+  ReshardAfterForward reshard_after_forward = {};
+  ShardPlacementFn shard_placement_fn = {};
+  MixedPrecisionPolicy mp_policy = {};
+  AnyOffloadPolicy offload_policy = {};
   /// Neither sharded, nor moved to the device, nor reduced.
-  std::vector<at::Tensor> ignored_params;
+  std::vector<at::Tensor> ignored_params = {};
 };
 
 /// Shards the parameters of a module that no earlier call on a submodule took, as one group that is gathered and reduced

@@ -20,36 +20,42 @@ void for_each_state(torch::nn::Module& root, Fn fn) {
   }
 }
 
-// set_data refuses the way from meta.
-void replace_data(const at::Tensor& tensor, const at::Tensor& data) {
+using Seen = std::unordered_set<const void*>;
+
+void give_memory(const at::Tensor& tensor, at::Device device, Seen& seen) {
+  if (!seen.insert(tensor.unsafeGetTensorImpl()).second) return;
+  // set_data refuses the way from meta.
+  const at::Tensor data = at::empty_like(tensor.variable_data(), tensor.options().device(device));
   tensor.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
+}
+
+void reset(FSDPState& state) {
+  for (const auto& group : state.fsdp_param_groups) {
+    for (const auto& param : group->fsdp_params()) param->reset_sharded_param();
+  }
+}
+
+// In the order of torch.nn.Module._apply and FSDPModule._apply: shards are padded as soon as their module has memory.
+void give_memory(torch::nn::Module& module, at::Device device, Seen& seen) {
+  if (!seen.insert(&module).second) return;
+  const auto state = FSDPState::of(module);
+  if (state) {
+    for (const auto& group : state->fsdp_param_groups) group->reshard();
+  }
+  for (const auto& child : module.children()) give_memory(*child, device, seen);
+  for (const at::Tensor& param : module.parameters(/*recurse=*/false)) give_memory(param, device, seen);
+  for (const at::Tensor& buffer : module.buffers(/*recurse=*/false)) give_memory(buffer, device, seen);
+  if (state) reset(*state);
 }
 
 }  // namespace
 
 void to_empty(ModuleRef module, at::Device device) {
   const at::NoGradGuard no_grad;
-  for_each_state(*module, [](FSDPState& state) {
-    for (const auto& group : state.fsdp_param_groups) group->reshard();
-  });
-  std::unordered_set<const c10::TensorImpl*> seen;
-  const auto empty = [&](const at::Tensor& tensor) {
-    if (!seen.insert(tensor.unsafeGetTensorImpl()).second) return;
-    replace_data(tensor, at::empty_like(tensor.variable_data(), tensor.options().device(device)));
-  };
-  for (const auto& [name, below] : named_modules(*module)) {
-    for (const at::Tensor& param : below->parameters(/*recurse=*/false)) empty(param);
-    for (const at::Tensor& buffer : below->buffers(/*recurse=*/false)) empty(buffer);
-  }
-  reset_sharded_params(module);
+  Seen seen;
+  give_memory(*module, device, seen);
 }
 
-void reset_sharded_params(ModuleRef module) {
-  for_each_state(*module, [](FSDPState& state) {
-    for (const auto& group : state.fsdp_param_groups) {
-      for (const auto& param : group->fsdp_params()) param->reset_sharded_param();
-    }
-  });
-}
+void reset_sharded_params(ModuleRef module) { for_each_state(*module, reset); }
 
 }  // namespace plimsoll::fsdp

@@ -9,10 +9,13 @@ namespace plimsoll::fsdp {
 
 /// Which dtypes a module computes, communicates and answers in. Counterpart of torch's MixedPrecisionPolicy.
 struct MixedPrecisionPolicy {
-  std::optional<at::ScalarType> param_dtype;   ///< Of the unsharded parameters and their all-gather; absent: as stored.
-  std::optional<at::ScalarType> reduce_dtype;  ///< Of the gradients' reduction; absent: as computed.
-  std::optional<at::ScalarType> output_dtype;  ///< Floating-point outputs of forward are cast to it.
-  bool cast_forward_inputs = true;             ///< Floating-point inputs of forward are cast to param_dtype.
+  /// Of the unsharded parameters and their all-gather; absent: as stored.
+  std::optional<at::ScalarType> param_dtype = std::nullopt;
+  /// Of the gradients' reduction; absent: as computed.
+  std::optional<at::ScalarType> reduce_dtype = std::nullopt;
+  /// Floating-point outputs of forward are cast to it.
+  std::optional<at::ScalarType> output_dtype = std::nullopt;
+  bool cast_forward_inputs = true;  ///< Floating-point inputs of forward are cast to param_dtype.
 };
 
 /// Parameters, gradients and optimizer state stay on the device.

@@ -25,8 +25,8 @@ at::ScalarType common_dtype(const std::vector<at::Tensor>& grads, std::string_vi
   return dtype;
 }
 
-// What Python's loop variables still name when it is over, and so keep from being freed until the function returns.
-// The order matters: first the one, then the other.
+// What Python's loop over the gradients still names when it is over, and so keeps from being freed until the function
+// returns. The order matters: first the one, then the other.
 struct StillNamed {
   at::Tensor unsharded_grad;
   at::Tensor chunks_of;
@@ -39,7 +39,9 @@ struct StillNamed {
 // Gradients of parameters that are split along another dimension: their shards one after the other.
 void lay_shards_in_a_row(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& grads, int world_size,
                          StillNamed& named) {
+  at::Tensor in_iterator;  // Python's zip uses every other of its tuples again, and keeps what is in it until then.
   for (std::size_t i = 0; i < params.size(); i++) {
+    if (i % 2 == 0) in_iterator = grads[i];
     named.unsharded_grad = grads[i];
     const auto dim = params[i]->shard_dim();
     if (dim == 0) continue;
