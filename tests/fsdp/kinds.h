@@ -1,0 +1,103 @@
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fsdp/case.h"
+#include "fsdp/models.h"
+
+/// How the scenarios build, name and feed a model: NetworkCase and GPTCase of tests/python/fsdp_models.py.
+namespace plimsoll::scenarios {
+
+/// Doubles between -1/4 and 1/4 that look random and are the same in every language.
+inline at::Tensor numbers(std::int64_t numel, std::int64_t seed) {
+  return at::arange(numel).mul(7919).add(seed * 104729).remainder(100003).to(at::kDouble).div(100003).sub(0.5).div(2);
+}
+
+struct Batch {
+  at::Tensor inputs;
+  at::Tensor targets;  ///< Undefined where the model needs none.
+};
+
+class NetworkCase {
+ public:
+  using Model = Network;
+  using Block = nn::Hooked<ResidualImpl>;
+
+  explicit NetworkCase(const Case& c)
+      : dim_(c.number("dim", 17)),
+        outer_(c.number("outer", 3)),
+        spare_(c.has("unused")),
+        checkpointed_(c.has("checkpoint")) {
+    for (const std::string& size : split(c.text("hidden", "13+5+2"), '+')) hidden_.push_back(std::stoi(size));
+  }
+
+  Network build() const { return Network(dim_, hidden_, outer_, spare_, checkpointed_); }
+
+  std::vector<std::shared_ptr<Block>> blocks(const Network& model) const {
+    std::vector<std::shared_ptr<Block>> blocks;
+    for (const auto& layer : *model->layers) blocks.push_back(std::dynamic_pointer_cast<Block>(layer));
+    if (spare_) blocks.push_back(model->branch.ptr());
+    return blocks;
+  }
+
+  Batch data(std::int64_t seed) const {
+    return {numbers(kBatch * dim_, seed).to(at::kFloat).view({kBatch, dim_}).mul(4), {}};
+  }
+
+  at::Tensor loss(Network& model, const Batch& batch) const {
+    auto output = model(batch.inputs);
+    return output.square().mean();
+  }
+
+ private:
+  static constexpr int kBatch = 4;
+  int dim_, outer_;
+  bool spare_, checkpointed_;
+  std::vector<int> hidden_;
+};
+
+class GPTCase {
+ public:
+  using Model = GPT;
+  using Block = nn::Hooked<BlockImpl>;
+
+  explicit GPTCase(const Case& c)
+      : options_{.vocabulary = c.number("vocabulary", 37),
+                 .context = c.number("context", 6),
+                 .dim = c.number("dim", 8),
+                 .heads = c.number("heads", 2),
+                 .layers = c.number("layers", 3),
+                 .tied = c.has("tied"),
+                 .checkpointed = c.has("checkpoint")} {}
+
+  GPT build() const { return GPT(options_); }
+
+  std::vector<std::shared_ptr<Block>> blocks(const GPT& model) const {
+    std::vector<std::shared_ptr<Block>> blocks;
+    for (const auto& layer : *model->layers) blocks.push_back(std::dynamic_pointer_cast<Block>(layer));
+    return blocks;
+  }
+
+  Batch data(std::int64_t seed) const {
+    const int numel = kBatch * options_.context;
+    const auto text =
+        at::arange(numel + 1).mul(7919).add(seed * 104729).remainder(100003).remainder(options_.vocabulary);
+    return {text.narrow(0, 0, numel).view({kBatch, options_.context}), text.narrow(0, 1, numel).contiguous()};
+  }
+
+  at::Tensor loss(GPT& model, const Batch& batch) const {
+    auto logits = model(batch.inputs);
+    logits = logits.view({-1, options_.vocabulary});
+    return at::cross_entropy_loss(logits, batch.targets);
+  }
+
+ private:
+  static constexpr int kBatch = 2;
+  GPTOptions options_;
+};
+
+}  // namespace plimsoll::scenarios
