@@ -15,6 +15,14 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "python"))
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that share a module's fixture run on one of xdist's workers, so that it is made once: most are whole trainings."""
+    for item in items:
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        if any(fixture.scope == "module" for named in fixtures for fixture in named):
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+
+
 class Run(NamedTuple):
     code: int
     stdout: str

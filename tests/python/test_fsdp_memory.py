@@ -29,7 +29,7 @@ def why_not():
     return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
 
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 
 def start(command, cases, folder, env=None):

@@ -149,7 +149,7 @@ def why_not():
 
 
 if __name__ != "__main__":
-    pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+    pytestmark = [pytest.mark.recorded, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 
 def events_of(command, env=None):

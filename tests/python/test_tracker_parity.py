@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.recorded
+
 HOME = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PROGRAM = BUILD / "tests" / "programs" / "tracker_scenarios"
