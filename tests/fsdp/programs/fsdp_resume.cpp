@@ -1,0 +1,53 @@
+// One rank of a training over gloo whose state goes from and to files, for each case on standard input.
+// test_fsdp_state.py compares the files with what Python's FSDP2 has after the same training.
+//
+// Words of a case besides those of training.h: load=PATH before the first step, save=FOLDER after the last,
+// form=full|sharded, file_bytes=N.
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "fsdp/training.h"
+#include "plimsoll/distributed/collectives.h"
+#include "plimsoll/fsdp/state_files.h"
+#include "plimsoll/fsdp/state_full.h"
+
+namespace {
+
+using namespace plimsoll;
+using scenarios::Case;
+
+template <class Training>
+void run(Training& training, const Case& c) {
+  auto& model = const_cast<torch::nn::Module&>(training.model());
+  if (c.has("load")) fsdp::load_state(model, c.text("load"));
+  training.run(distributed::get_rank(), [](int, const std::vector<at::Tensor>&) {});
+  const auto form = c.text("form", "full") == "full" ? fsdp::StateForm::kFull : fsdp::StateForm::kSharded;
+  fsdp::SaveOptions options = {.form = form};
+  if (c.has("file_bytes")) options.max_file_bytes = static_cast<Bytes>(c.number("file_bytes"));
+  fsdp::save_state(model, c.text("save"), options);
+}
+
+}  // namespace
+
+int main() {
+  std::string line;
+  try {
+    at::set_num_threads(1);
+    distributed::init_process_group({.backend = "gloo"});
+    while (std::getline(std::cin, line)) {
+      const Case c(line);
+      scenarios::with_training(
+          c, at::kCPU, [](const std::string&) {}, [&](auto training) { run(*training, c); });
+      distributed::barrier(distributed::default_group());
+    }
+    distributed::destroy_process_group();
+  } catch (const std::exception& error) {
+    std::cerr << "fsdp_resume: " << line << ": " << error.what() << "\n";
+    return 1;
+  }
+}
