@@ -4,15 +4,20 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/pretend/model/control.h"
+#include "plimsoll/pretend/model/control_c.h"
 
 using namespace plimsoll::literals;
 namespace control = plimsoll::pretend::control;
@@ -258,4 +263,40 @@ TEST_CASE("threads on several cards do not disturb each other") {
   control::stop_listening(token);
   CHECK(failures == 0);
   CHECK(heard == kThreads * kRounds);
+}
+
+TEST_CASE("what happens on streams can be written to a file, until it is told to stop") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("plimsoll_work_" + std::to_string(getpid()))).string();
+  REQUIRE(plimsoll_log_work(path.c_str()) == 0);
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaStreamCreate(&stream);
+  cudaEventCreate(&event);
+  cudaEventRecord(event, stream);
+  cudaStreamWaitEvent(nullptr, event, 0);
+  cudaEventSynchronize(event);
+  REQUIRE(plimsoll_log_work(nullptr) == 0);
+  cudaEventRecord(event, stream);
+  std::ifstream file(path);
+  std::vector<std::string> kinds;
+  std::vector<std::uint64_t> streams, marks;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string kind;
+    std::uint64_t device = 0, on = 0, mark = 0;
+    words >> kind >> device >> on >> mark;
+    kinds.push_back(kind);
+    streams.push_back(on);
+    marks.push_back(mark);
+  }
+  std::filesystem::remove(path);
+  CHECK(kinds == std::vector<std::string>{"record", "wait", "synchronize"});
+  CHECK(streams[0] != 0);
+  CHECK(streams[1] == 0);
+  CHECK(marks[0] != 0);
+  CHECK(marks == std::vector<std::uint64_t>(3, marks[0]));
+  CHECK(plimsoll_log_work("/no/such/folder/log") == -1);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
 }

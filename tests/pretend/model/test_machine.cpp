@@ -233,3 +233,47 @@ TEST_CASE("host memory is real, counted, and found by any pointer into it") {
   CHECK(host.pinned() == 0);
   CHECK(host.pinned_peak() == 1_MiB + 64);
 }
+
+TEST_CASE("records and waits are told with the mark that ties them, the same event's records apart") {
+  Machine machine({.profile = small_profile()});
+  Stream* one = machine.create_stream(0, 0, 0);
+  Stream* other = machine.create_stream(0, 0, 0);
+  StreamEvent* event = machine.create_event(0, 0);
+  std::vector<Event> heard;
+  machine.feed().subscribe([&](const Event& told) { heard.push_back(told); });
+  CHECK(machine.wait(*other, *event));
+  machine.record(*event, *one);
+  CHECK(machine.wait(*other, *event));
+  machine.record(*event, *other);
+  machine.synchronize(*event, "the host");
+  REQUIRE(heard.size() == 5);
+  CHECK(heard[0].kind == Happening::kWait);
+  CHECK(heard[0].mark == 0);
+  CHECK(heard[1].kind == Happening::kRecord);
+  CHECK(heard[1].stream == one->id);
+  CHECK(heard[1].mark != 0);
+  CHECK(heard[2].kind == Happening::kWait);
+  CHECK(heard[2].stream == other->id);
+  CHECK(heard[2].mark == heard[1].mark);
+  CHECK(heard[3].mark > heard[1].mark);
+  CHECK(heard[4].kind == Happening::kSynchronize);
+  CHECK(heard[4].mark == heard[3].mark);
+}
+
+TEST_CASE("records and waits within a capture are the graph's and are not told") {
+  Machine machine({.profile = small_profile()});
+  Stream* origin = machine.create_stream(0, 0, 0);
+  Stream* joins = machine.create_stream(0, 0, 0);
+  Stream* apart = machine.create_stream(0, 0, 0);
+  StreamEvent* captured = machine.create_event(0, 0);
+  StreamEvent* free = machine.create_event(0, 0);
+  std::vector<std::uint64_t> heard;
+  machine.feed().subscribe([&](const Event& told) { heard.push_back(told.stream); });
+  REQUIRE(machine.begin_capture(*origin, nullptr));
+  machine.record(*captured, *origin);
+  CHECK(machine.wait(*joins, *captured));
+  machine.record(*free, *apart);
+  CHECK(machine.wait(*apart, *free));
+  CHECK(heard == std::vector<std::uint64_t>{apart->id, apart->id});
+  delete *machine.end_capture(*origin);
+}

@@ -101,7 +101,7 @@ PLIMSOLL_API CUresult cuEventQuery(CUevent handle) {
 PLIMSOLL_API CUresult cuEventSynchronize(CUevent handle) {
   StreamEvent* const event = event_of(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!machine().completed(*event)) machine().synchronize(event->device, "cuEventSynchronize");
+  machine().synchronize(*event, "cuEventSynchronize");
   return CUDA_SUCCESS;
 }
 

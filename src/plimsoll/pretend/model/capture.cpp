@@ -7,10 +7,17 @@
 namespace plimsoll::pretend {
 
 bool Machine::wait(Stream& stream, StreamEvent& event) {
-  if (active_captures_.load(std::memory_order_relaxed) == 0) return true;
-  std::lock_guard lock(capture_mutex_);
-  const std::shared_ptr<Capture> capture = event.capture.lock();
-  if (!capture) return true;
+  std::unique_lock lock(capture_mutex_, std::defer_lock);
+  std::shared_ptr<Capture> capture;
+  if (active_captures_.load(std::memory_order_relaxed) > 0) {
+    lock.lock();
+    capture = event.capture.lock();
+  }
+  if (!capture) {
+    if (lock.owns_lock()) lock.unlock();
+    tell(Happening::kWait, stream, event);
+    return true;
+  }
   if (stream.id == 0) {
     capture->state = Capture::State::kInvalidated;
     return false;

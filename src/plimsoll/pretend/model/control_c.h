@@ -29,6 +29,12 @@ void plimsoll_work(uint64_t out[2]);
 typedef void (*plimsoll_read_back_listener)(int device, uint64_t bytes);
 void plimsoll_on_read_back(plimsoll_read_back_listener listener);
 
+/* From now on what happens on streams goes to a new file, one line each:
+ *   KIND DEVICE STREAM MARK BYTES NAME
+ * launch, call, gemm, copy, read_back, fill, collective, synchronize; `record`: the stream came to MARK; `wait`: it
+ * waits for MARK. The file before it is closed; null ends the log. Returns -1 where the file cannot be made. */
+int plimsoll_log_work(const char* path);
+
 /* The functions that were called and are not pretended, one a line, into text; returns the length needed, as snprintf
  * does. */
 int plimsoll_unpretended(char* text, int capacity);

@@ -22,7 +22,9 @@ enum class Happening : std::uint8_t {
   kReadBack,     ///< a copy from the device to the host: the host got zeros
   kFill,         ///< a memset of `bytes`
   kCollective,   ///< `name` over a group of `ranks`, `bytes` sent by this rank
-  kSynchronize,  ///< the host waited: for a stream, an event or a device
+  kRecord,       ///< an event was recorded on a stream: `mark` is the point in it
+  kWait,         ///< a stream was told to wait for `mark`; 0: for an event that nobody recorded
+  kSynchronize,  ///< the host waited: for a stream, an event (`mark`) or a device
   kUnpretended,  ///< a call that is not pretended was made, and failed: `name`
 };
 
@@ -53,6 +55,7 @@ struct Event {
   Bytes shared = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
   int ranks = 0;
+  std::uint64_t mark = 0;  ///< counts the records of the process, from 1
 };
 
 /// Hands every event to whoever listens for its kind. Thread-safe; where nobody does, `listened()` is one relaxed load

@@ -82,6 +82,7 @@ StreamEvent* Machine::create_event(int device, unsigned flags) {
   event->device = device;
   event->flags = flags;
   event->recorded.store(false, std::memory_order_relaxed);
+  event->mark.store(0, std::memory_order_relaxed);
   event->magic.store(StreamEvent::kAlive, std::memory_order_relaxed);
   return event;
 }
@@ -125,6 +126,18 @@ void Machine::record(StreamEvent& event, Stream& stream) {
   }
   event.due.store(devices_[static_cast<std::size_t>(stream.device)]->clock.due(), std::memory_order_relaxed);
   event.recorded.store(true, std::memory_order_relaxed);
+  event.mark.store(marks_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!stream.capturing.load(std::memory_order_relaxed)) tell(Happening::kRecord, stream, event);
+}
+
+void Machine::tell(Happening kind, const Stream& stream, const StreamEvent& about) {
+  if (!feed_.listened(kind)) return;
+  Event event;
+  event.kind = kind;
+  event.device = stream.device;
+  event.stream = stream.id;
+  event.mark = about.mark.load(std::memory_order_relaxed);
+  feed_.publish(event);
 }
 
 bool Machine::completed(const StreamEvent& event) {
@@ -132,15 +145,29 @@ bool Machine::completed(const StreamEvent& event) {
   return event.due.load(std::memory_order_relaxed) <= device(event.device).clock.now();
 }
 
-void Machine::synchronize(int index, const char* what) {
+void Machine::complete_everything(int index) {
   device(index).clock.wait();
   device(index).default_pool.synchronized();
   device(index).made_pools.synchronized();
+}
+
+void Machine::synchronize(int index, const char* what) {
+  complete_everything(index);
+  tell_synchronized(index, what, 0);
+}
+
+void Machine::synchronize(const StreamEvent& event, const char* what) {
+  if (!completed(event)) complete_everything(event.device);
+  tell_synchronized(event.device, what, event.mark.load(std::memory_order_relaxed));
+}
+
+void Machine::tell_synchronized(int index, const char* what, std::uint64_t mark) {
   if (!feed_.listened(Happening::kSynchronize)) return;
   Event event;
   event.kind = Happening::kSynchronize;
   event.device = index;
   event.name = what;
+  event.mark = mark;
   feed_.publish(event);
 }
 

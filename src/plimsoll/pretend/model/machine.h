@@ -86,6 +86,8 @@ class Machine {
   bool wait(Stream& stream, StreamEvent& event);
   /// The host waits for `device`.
   void synchronize(int device, const char* what);
+  /// The host waits for `event`: for nothing, where it has completed.
+  void synchronize(const StreamEvent& event, const char* what);
 
   /// False: the stream is in a capture already.
   bool begin_capture(Stream& stream, Graph* into);
@@ -112,6 +114,9 @@ class Machine {
   std::vector<StreamEvent*> idle_events_;
   std::deque<StreamEvent> events_;
   std::uint64_t next_stream_id_ = 1;
+  void tell(Happening kind, const Stream& stream, const StreamEvent& about);
+  void tell_synchronized(int device, const char* what, std::uint64_t mark);
+  void complete_everything(int device);
   /// REQUIRES: capture_mutex_ is held.
   void abandon(const std::shared_ptr<Capture>& capture);
 
@@ -121,6 +126,7 @@ class Machine {
   std::atomic<int> active_captures_{0};
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> read_backs_{0};
+  std::atomic<std::uint64_t> marks_{0};
 };
 
 /// The process's machine. Never destroyed: vendor libraries are called until the very end of a process.

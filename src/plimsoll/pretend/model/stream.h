@@ -55,6 +55,7 @@ struct StreamEvent {
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
   std::atomic<std::uint64_t> due{0};
+  std::atomic<std::uint64_t> mark{0};  ///< the record's number; 0: never recorded
 
   // Set when it was recorded in a captured stream; guarded as Stream::capture is.
   std::weak_ptr<Capture> capture;

@@ -129,7 +129,7 @@ PLIMSOLL_API cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 PLIMSOLL_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return with_event(handle, [](StreamEvent& event) {
-    if (!machine().completed(event)) machine().synchronize(event.device, "cudaEventSynchronize");
+    machine().synchronize(event, "cudaEventSynchronize");
     return cudaSuccess;
   });
 }

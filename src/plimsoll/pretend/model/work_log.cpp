@@ -1,0 +1,80 @@
+// The feed as a file: what happens on streams, one line each. See control_c.h.
+
+#include <cinttypes>
+#include <cstdio>
+#include <mutex>
+
+#include "plimsoll/pretend/model/control.h"
+#include "plimsoll/pretend/model/control_c.h"
+#include "plimsoll/pretend/model/library_call.h"
+
+namespace {
+
+using namespace plimsoll::pretend;
+
+constexpr Happenings kLogged = bit(Happening::kLaunch) | bit(Happening::kCall) | bit(Happening::kGemm) |
+                               bit(Happening::kCopy) | bit(Happening::kReadBack) | bit(Happening::kFill) |
+                               bit(Happening::kCollective) | bit(Happening::kRecord) | bit(Happening::kWait) |
+                               bit(Happening::kSynchronize);
+
+const char* name_of(Happening kind) {
+  switch (kind) {
+    case Happening::kLaunch:
+      return "launch";
+    case Happening::kCall:
+      return "call";
+    case Happening::kGemm:
+      return "gemm";
+    case Happening::kCopy:
+      return "copy";
+    case Happening::kReadBack:
+      return "read_back";
+    case Happening::kFill:
+      return "fill";
+    case Happening::kCollective:
+      return "collective";
+    case Happening::kRecord:
+      return "record";
+    case Happening::kWait:
+      return "wait";
+    case Happening::kSynchronize:
+      return "synchronize";
+    default:
+      return "other";
+  }
+}
+
+class WorkLog {
+ public:
+  bool write_to(const char* path) {
+    const std::lock_guard lock(mutex_);
+    if (file_ != nullptr) std::fclose(file_);
+    file_ = path != nullptr ? std::fopen(path, "w") : nullptr;
+    if (file_ != nullptr && token_ == 0) {
+      token_ = control::listen([this](const Event& event) { note(event); }, kLogged);
+    } else if (file_ == nullptr && token_ != 0) {
+      control::stop_listening(token_);
+      token_ = 0;
+    }
+    return path == nullptr || file_ != nullptr;
+  }
+
+ private:
+  void note(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (file_ == nullptr) return;
+    std::fprintf(file_, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", name_of(event.kind), event.device,
+                 event.stream, event.mark, static_cast<std::uint64_t>(event.bytes), event.name);
+  }
+
+  std::mutex mutex_;
+  std::FILE* file_ = nullptr;
+  Feed::Token token_ = 0;
+};
+
+}  // namespace
+
+PLIMSOLL_API int plimsoll_log_work(const char* path) {
+  static auto* const log = new WorkLog;  // Never destroyed: other threads may still be at work.
+  return log->write_to(path) ? 0 : -1;
+}
