@@ -203,6 +203,9 @@ void FSDPParamGroup::pre_forward(nn::Tensors& arguments) {
   // In a group of modules the first one to run has registered post-backward for all.
   const bool entering = training_state != TrainingState::kForward;
   training_state = TrainingState::kForward;
+  if (entering && is_unsharded()) {  // Whole from before, and perhaps thawed since.
+    for (const auto& param : fsdp_params_) param->to_unsharded();
+  }
   unshard(unshard_async_op);
   wait_for_unshard();
   if (entering) register_post_backward_hook(arguments);

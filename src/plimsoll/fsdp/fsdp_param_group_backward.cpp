@@ -163,6 +163,7 @@ void FSDPParamGroup::backward_prefetch() {
   const std::size_t index = post_forward_indices_.back();
   post_forward_indices_.pop_back();
   const auto& order = comm_ctx->post_forward_order;
+  if (index > order.size()) return;  // Cleared by the backward of another root that shares the context.
   if (num_param_groups == 1) {
     if (index == 0) return;
     if (const auto target = order[index - 1].lock()) prefetch_unshard(*target, Pass::kBackward);

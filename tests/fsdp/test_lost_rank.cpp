@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include "distributed/ranks.h"
+#include "fsdp/message_of.h"
+#include "fsdp/small_net.h"
+
+// A rank that ends in the middle of a step: the others do not hang, and say which collective of which module failed.
+
+using namespace plimsoll;
+using doctest::Contains;
+using ranks::on_ranks;
+using ranks::Rank;
+
+namespace {
+
+void join(const Rank& rank) {
+  distributed::init_process_group({.backend = "gloo",
+                                   .store = rank.store(),
+                                   .rank = rank.rank,
+                                   .world_size = rank.size,
+                                   .timeout = std::chrono::seconds(20)});
+}
+
+enum class When : std::uint8_t { kForward, kBackward };
+
+/// The last rank ends in the second step, at the second layer. Returns what the others are told; they then leave the
+/// group, as a program that ends does, so that those who wait for them are told too.
+doctest::String lose_one(const Rank& rank, When when, const std::vector<int>& mesh_shape) {
+  join(rank);
+  small::Net net;
+  small::shard(net, {.mesh = mesh_shape.size() == 1 ? small::cpu_mesh()
+                                                    : distributed::DeviceMesh::init(at::kCPU, mesh_shape, {"r", "s"})});
+  small::loss_of(net, small::batch()).backward();
+  if (rank.rank == rank.size - 1) {
+    auto& hooks = nn::require_hooks(*net->layers[1]);
+    if (when == When::kForward) {
+      hooks.register_forward_pre_hook([&](torch::nn::Module&, nn::Tensors&) { rank.die(); }, {.prepend = true});
+    } else {
+      hooks.register_forward_hook([&](torch::nn::Module&, nn::Tensors&, nn::Tensors& results) {
+        results[0].register_hook([&](const at::Tensor&) { rank.die(); });
+      });
+    }
+  }
+  const auto message = small::message_of([&] { small::loss_of(net, small::batch()).backward(); });
+  distributed::destroy_process_group();
+  return message;
+}
+
+void others_are_told(int size, When when, const char* collective) {
+  on_ranks(size, [when, collective](const Rank& rank) {
+    const auto message = lose_one(rank, when, {rank.size});
+    CHECK(message == Contains(collective));
+    CHECK(message == Contains("layer"));
+    CHECK(message == Contains("failed:"));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a rank lost in forward: the others are told which module's all-gather failed") {
+  others_are_told(2, When::kForward, "all_gather_single for layer1 on rank 0 of the group of ranks 0, 1");
+  others_are_told(4, When::kForward, "all_gather_single for layer");
+}
+
+TEST_CASE("a rank lost in backward: the others are told which module's collective failed") {
+  others_are_told(2, When::kBackward, "on rank 0 of the group of ranks 0, 1");
+  others_are_told(4, When::kBackward, "of the group of ranks 0 to 3");
+}
+
+TEST_CASE("a rank lost under HSDP: those who wait for it are told, and no one hangs") {
+  on_ranks(4, [](const Rank& rank) {
+    const auto message = lose_one(rank, When::kBackward, {2, 2});
+    CHECK(message == Contains("failed:"));
+    CHECK(message == Contains(" for layer"));
+  });
+}
+
+TEST_CASE("a rank that does not come is waited for no longer than the timeout") {
+  on_ranks(2, [](const Rank& rank) {
+    distributed::init_process_group({.backend = "gloo",
+                                     .store = rank.store(),
+                                     .rank = rank.rank,
+                                     .world_size = rank.size,
+                                     .timeout = std::chrono::milliseconds(700)});
+    small::Net net;
+    small::shard(net);
+    if (rank.rank == 0) {
+      CHECK(small::message_of([&] { net(small::batch()); }) == Contains("all_gather_single"));
+      rank.store()->set("told", "");
+    } else {
+      rank.store()->wait({"told"}, std::chrono::seconds(30));
+    }
+  });
+}

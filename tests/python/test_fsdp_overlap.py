@@ -1,0 +1,109 @@
+"""C++ FSDP2 puts on the streams of the pretend GPU what Python's does, in the same order: each copy, kernel, product and
+collective, each event that is recorded and each wait for it. So what may run beside what is the same, and each wait that
+torch makes is made."""
+
+import importlib.util as util
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fsdp_cases
+import pytest
+
+HOME = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
+PROGRAM = BUILD / "tests" / "programs" / "fsdp_overlap"
+ORACLE = Path(__file__).with_name("fsdp_overlap.py")
+PLACES = ((1, 0), (8, 0))
+CASES = {line.replace("steps=3", "steps=2"): name for line, name in fsdp_cases.memory_cases(PLACES).items()}
+
+
+def why_not():
+    found = util.find_spec("torch")
+    if found is None or found.origin is None:
+        return "torch is not installed"
+    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return "torch is not a CUDA build"
+    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
+
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def start(command, folder, env=None):
+    pipe = subprocess.PIPE
+    command = [*command, str(folder)]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
+
+
+def phases_of(process):
+    lines, messages = process.communicate("\n".join(CASES) + "\n", timeout=600)
+    assert process.returncode == 0, messages
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+class Side:
+    """What one side did: for each case, (phase, what, stream, mark) for each thing that happened."""
+
+    def __init__(self, folder, phases):
+        self.folder, self.phases = folder, dict(zip(CASES, phases, strict=True))
+        self.index = {line: index for index, line in enumerate(CASES)}
+
+    def happenings(self, line):
+        found = []
+        for number, phase in enumerate(self.phases[line]):
+            for text in (self.folder / f"{self.index[line]}.{number}").read_text().splitlines():
+                kind, _, stream, mark, bytes, name = text.split(" ", 5)
+                found.append((phase, f"{kind} {bytes} {name}".strip(), stream, mark))
+        return found
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
+    folders = [tmp_path_factory.mktemp(name) for name in ("ours", "torchs")]
+    torchs = start([sys.executable, str(ORACLE)], folders[1], {"LD_PRELOAD": preload})
+    ours = start([PROGRAM], folders[0])
+    return [Side(folder, phases_of(process)) for folder, process in zip(folders, (ours, torchs))]
+
+
+def comparable(happenings, world):
+    """Streams and marks by the order in which they come. Alone, torch records an event for each all-gather that there is
+    none of, and waits for none of them: of one rank, records that nobody waits for are left out."""
+    waited = {mark for _, what, _, mark in happenings if what.startswith(("wait", "synchronize"))}
+    streams, marks, result = {}, {}, []
+    for phase, what, stream, mark in happenings:
+        if world == 1 and what.startswith("record") and mark not in waited:
+            continue
+        place = f"on {streams.setdefault(stream, len(streams))}"
+        if mark != "0":
+            place += f" mark {marks.setdefault(mark, len(marks))}"
+        result.append(f"{phase}: {what} {place}")
+    return result
+
+
+def first_difference(ours, theirs, before=6, after=10):
+    pairs = list(itertools.zip_longest(ours, theirs, fillvalue="-"))
+    index = next(i for i, (a, b) in enumerate(pairs) if a != b)
+    first = max(0, index - before)
+    rows = enumerate(pairs[first : index + after])
+    return [f"{index} of {len(ours)} (torch: {len(theirs)}); ours, torch's:"] + [
+        f"{'*' if a != b else ' '}{first + i:5} {a[:100]:102} {b[:100]}" for i, (a, b) in rows
+    ]
+
+
+@pytest.mark.parametrize("line", CASES, ids=CASES.values())
+def test_work_records_and_waits_are_torchs(both, line):
+    world = int(fsdp_cases.words_of(line)["world"])
+    ours, theirs = (comparable(side.happenings(line), world) for side in both)
+    if ours != theirs:
+        pytest.fail("\n".join([line, *first_difference(ours, theirs)]), pytrace=False)
+
+
+def test_there_is_something_to_compare(both):
+    line = next(line for line, name in CASES.items() if name == "fp32, rank 0 of 8")
+    kinds = {text.split(": ", 1)[1].split(" ")[0] for text in comparable(both[0].happenings(line), 8)}
+    assert {"record", "wait", "launch", "gemm", "collective"} <= kinds
