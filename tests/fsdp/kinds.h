@@ -31,11 +31,12 @@ class NetworkCase {
       : dim_(c.number("dim", 17)),
         outer_(c.number("outer", 3)),
         spare_(c.has("unused")),
-        checkpointed_(c.has("checkpoint")) {
+        checkpointed_(c.has("checkpoint")),
+        times_(c.number("times", 1)) {
     for (const std::string& size : split(c.text("hidden", "13+5+2"), '+')) hidden_.push_back(std::stoi(size));
   }
 
-  Network build() const { return Network(dim_, hidden_, outer_, spare_, checkpointed_); }
+  Network build() const { return Network(dim_, hidden_, outer_, spare_, checkpointed_, times_); }
 
   std::vector<std::shared_ptr<Block>> blocks(const Network& model) const {
     std::vector<std::shared_ptr<Block>> blocks;
@@ -57,6 +58,7 @@ class NetworkCase {
   static constexpr int kBatch = 4;
   int dim_, outer_;
   bool spare_, checkpointed_;
+  int times_;
   std::vector<int> hidden_;
 };
 

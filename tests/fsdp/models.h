@@ -55,9 +55,10 @@ struct NetworkImpl : torch::nn::Module {
   Residual branch{nullptr};
   nn::Linear head{nullptr};
   bool checkpointed;
+  int times;
 
-  NetworkImpl(int dim, const std::vector<int>& hidden, int outer, bool spare, bool checkpointed_)
-      : checkpointed(checkpointed_) {
+  NetworkImpl(int dim, const std::vector<int>& hidden, int outer, bool spare, bool checkpointed_, int times_ = 1)
+      : checkpointed(checkpointed_), times(times_) {
     layers = register_module("layers", torch::nn::ModuleList());
     for (const int size : hidden) layers->push_back(Residual(dim, size, spare));
     if (spare) branch = register_module("branch", Residual(dim, hidden[0]));
@@ -65,8 +66,10 @@ struct NetworkImpl : torch::nn::Module {
   }
 
   at::Tensor forward(at::Tensor x) {
-    for (const auto& layer : *layers) {
-      x = run_block(std::dynamic_pointer_cast<nn::Hooked<ResidualImpl>>(layer), x, checkpointed);
+    for (int i = 0; i < times; ++i) {
+      for (const auto& layer : *layers) {
+        x = run_block(std::dynamic_pointer_cast<nn::Hooked<ResidualImpl>>(layer), x, checkpointed);
+      }
     }
     x = head(x);
     return x;

@@ -31,19 +31,21 @@ class Residual(nn.Module):
 class Network(nn.Module):
     """Residual blocks and a head, with sizes that no number of ranks divides."""
 
-    def __init__(self, dim, hidden, outer, spare=False, checkpointed=False):
+    def __init__(self, dim, hidden, outer, spare=False, checkpointed=False, times=1):
         super().__init__()
         self.checkpointed = checkpointed
+        self.times = times
         self.layers = nn.ModuleList(Residual(dim, size, spare) for size in hidden)
         self.branch = Residual(dim, hidden[0]) if spare else None
         self.head = nn.Linear(dim, outer)
 
     def forward(self, x):
-        for block in self.layers:
-            if self.checkpointed:
-                x = checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
-            else:
-                x = block(x)
+        for _ in range(self.times):
+            for block in self.layers:
+                if self.checkpointed:
+                    x = checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+                else:
+                    x = block(x)
         x = self.head(x)
         return x
 
@@ -155,9 +157,10 @@ class NetworkCase:
         self.outer = case.number("outer", 3)
         self.spare = case.has("unused")
         self.checkpointed = case.has("checkpoint")
+        self.times = case.number("times", 1)
 
     def build(self):
-        return Network(self.dim, self.hidden, self.outer, self.spare, self.checkpointed)
+        return Network(self.dim, self.hidden, self.outer, self.spare, self.checkpointed, self.times)
 
     def blocks(self, model):
         return [*model.layers, *([model.branch] if self.spare else [])]

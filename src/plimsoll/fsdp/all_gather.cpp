@@ -41,18 +41,12 @@ std::vector<at::Tensor> all_gather_inputs_of(const FSDPParams& params) {
   return inputs;
 }
 
-// Where a parameter is split along another dimension than the first, the gathered shards lie one after the other and have
-// to be put side by side.
+// Where a parameter is split along another dimension than the first, the gathered shards lie one after the other and
+// have to be put side by side.
 void join_shards(const FSDPParam& param, const at::Tensor& gathered, int world_size) {
   const auto dim = param.shard_dim();
-  std::vector<std::int64_t> shard = param.sharded_state() == ShardedState::kSharded
-                                        ? param.padded_sharded_param_size().vec()
-                                        : std::vector<std::int64_t>{param.post_forward_shard_numel()};
-  auto before = shard, after = shard;
+  auto before = param.padded_sharded_param_size().vec(), after = before;
   before[0] *= world_size;
-  TORCH_CHECK_NOT_IMPLEMENTED(dim < static_cast<std::int64_t>(after.size()), "The parameter '", param.fqn(),
-                              "' is sharded along dimension ", dim,
-                              ", which cannot be combined with reshard_after_forward to fewer ranks. Use true or false.");
   after[static_cast<std::size_t>(dim)] *= world_size;
   const auto chunks = gathered.view(before).chunk(world_size, 0);
   at::Tensor out = param.all_gather_output().view(after);

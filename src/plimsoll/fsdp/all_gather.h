@@ -18,7 +18,7 @@ using FSDPParams = std::vector<std::unique_ptr<FSDPParam>>;
 struct AllGatherResult {
   at::Tensor all_gather_output;
   Event all_gather_event;
-  distributed::Work all_gather_work;  ///< Null unless asynchronous.
+  distributed::Work all_gather_work;         ///< Null unless asynchronous.
   std::vector<at::ScalarType> input_dtypes;  ///< One for each parameter.
   std::vector<std::int64_t> input_numels;
   std::vector<std::int64_t> input_split_sizes;  ///< The same in elements of the buffer.

@@ -46,8 +46,7 @@ at::Tensor norms_of(const GradsOfGroup& of, double norm_type, at::Device device)
   at::Tensor norms = at::stack(local);
   if (!of.group || of.group->getSize() == 1) return norms;
   if (std::isinf(norm_type)) {
-    distributed::all_reduce(norms, of.group, norm_type > 0 ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN, false,
-                            "the norm of gradients");
+    distributed::all_reduce(norms, of.group, c10d::ReduceOp::MAX, false, "the norm of gradients");
     return norms;
   }
   norms = norms.pow(norm_type);

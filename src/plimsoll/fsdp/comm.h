@@ -6,8 +6,8 @@
 
 #include "plimsoll/distributed/collectives.h"
 
-/// How parameters and gradients travel. The defaults are torch's collectives over buffers of the caching allocator; others
-/// are given with FSDPModule::set_custom_all_gather and set_custom_reduce_scatter.
+/// How parameters and gradients travel. The defaults are torch's collectives over buffers of the caching allocator;
+/// others are given with FSDPModule::set_custom_all_gather and set_custom_reduce_scatter.
 namespace plimsoll::fsdp {
 
 class Comm {

@@ -5,18 +5,13 @@
 namespace plimsoll::fsdp {
 
 void FSDPCommContext::lazy_init(at::Device device) {
+  if (std::exchange(initialized_, true)) return;
   // Copies in and out on these streams should not queue behind compute.
   constexpr int kHighPriority = -1;
   all_gather_copy_in_stream = Stream::create(device, kHighPriority);
   all_gather_stream = Stream::create(device, kHighPriority);
   reduce_scatter_stream = Stream::create(device, kHighPriority);
-  last_post_reduce_events.clear();
   all_reduce_stream = Stream::create(device);
-  all_gather_state.reset();
-  reduce_scatter_states.clear();
-  reduce_scatter_max_input_buffers = 1;
-  post_forward_order.clear();
-  initialized = true;
 }
 
 AllGatherStreams FSDPCommContext::get_all_gather_streams(bool async_op, TrainingState training_state,

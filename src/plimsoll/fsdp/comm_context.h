@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@ enum class TrainingState : std::uint8_t {
 
 /// [Note: Overlapping copy-in and all-gather]
 /// In forward the next group's copy-in should run while the current all-gather does. The copy-in writes into the buffer
-/// that is then gathered, so it must get other memory than the all-gather under way uses: a group's result is kept until
-/// the next group has copied out of its own, and the root drops the last one.
+/// that is then gathered, so it must get other memory than the all-gather under way uses: a group's result is kept
+/// until the next group has copied out of its own, and the root drops the last one.
 struct AllGatherState {
   AllGatherResult all_gather_result;
   Event event;  ///< The copy-out.
@@ -34,14 +35,17 @@ struct ReduceScatterState {
   Event event;
 };
 
-/// Communication that all groups of parameters below one root share: the streams, and what one group leaves for the next.
-/// Counterpart of FSDPCommContext.
+/// Communication that all groups of parameters below one root share: the streams, and what one group leaves for the
+/// next. Counterpart of FSDPCommContext.
 struct FSDPCommContext {
+  /// The first call makes the streams. Roots that share a context (share_comm_ctx) share them.
   void lazy_init(at::Device device);
 
   AllGatherStreams get_all_gather_streams(bool async_op, TrainingState training_state, at::Device device) const;
 
-  bool initialized = false;
+  /// Backward may run on several threads at once, one for each kind of device that a model's outputs are on.
+  std::recursive_mutex mutex;
+
   /// The next copy-in overlaps with the current all-gather in forward; in backward, with the reduce-scatter.
   Stream all_gather_copy_in_stream;
   /// The next all-gather overlaps with the current module's compute.
@@ -59,6 +63,9 @@ struct FSDPCommContext {
   void set_last_post_reduce_event(const Stream& stream, Event event);
   /// Groups in the order in which their forwards ended, once for each: backward prefetches from its end.
   std::vector<std::weak_ptr<FSDPParamGroup>> post_forward_order;
+
+ private:
+  bool initialized_ = false;
 };
 
 }  // namespace plimsoll::fsdp

@@ -19,7 +19,8 @@ DivideFactors gradient_divide_factors(int reduce_scatter_size, std::optional<int
     return {.before = {}, .after = {}, .reduce_scatter_op = op, .all_reduce_op = ReduceOp::SUM};
   }
   const double whole = factor.value_or(data_parallel_size);
-  DivideFactors factors{.before = {}, .after = whole, .reduce_scatter_op = ReduceOp::SUM, .all_reduce_op = ReduceOp::SUM};
+  DivideFactors factors{
+      .before = {}, .after = whole, .reduce_scatter_op = ReduceOp::SUM, .all_reduce_op = ReduceOp::SUM};
   if (overflow_risk) {
     double before = 1;
     while (std::fmod(whole, before) == 0 && whole / before > before) before *= 2;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
-#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <optional>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 
 namespace plimsoll::fsdp {
 
@@ -15,9 +15,9 @@ struct DivideFactors {
   c10d::ReduceOp all_reduce_op;
 };
 
-/// In fp32 and bf16 the collective divides; in narrower ranges (fp16) half of the division comes before the sum, against
-/// overflow, and half after it, against underflow. `all_reduce_size` is absent without HSDP.
-/// Mirrors _get_gradient_divide_factors (torch 2.13).
+/// In fp32 and bf16 the collective divides; in narrower ranges (fp16) half of the division comes before the sum,
+/// against overflow, and half after it, against underflow. `all_reduce_size` is absent without HSDP. Mirrors
+/// _get_gradient_divide_factors (torch 2.13).
 DivideFactors gradient_divide_factors(int reduce_scatter_size, std::optional<int> all_reduce_size,
                                       at::ScalarType reduce_dtype, std::optional<double> factor, bool force_sum);
 

@@ -103,6 +103,7 @@ void FSDPModule::set_custom_reduce_scatter(std::shared_ptr<ReduceScatter> comm) 
 
 void FSDPModule::set_all_reduce_hook(std::function<void(at::Tensor)> hook, std::optional<c10::Stream> stream) {
   require_one_group(*state_, "set_all_reduce_hook");
+  TORCH_CHECK_VALUE(hook || !stream, "set_all_reduce_hook was given a stream, and no hook to run on it.");
   for (const auto& group : state_->fsdp_param_groups) {
     TORCH_CHECK_VALUE(!stream || !group->mesh_info()->is_hsdp(),
                       "With HSDP the all-reduce hook runs on the stream of its all-reduce: pass no stream.");
@@ -132,16 +133,14 @@ void FSDPModule::set_reduce_scatter_unused_params(bool reduce_scatter_unused_par
 void FSDPModule::set_reduce_scatter_max_input_buffers(int max_input_buffers, Recurse recurse) {
   TORCH_CHECK_VALUE(max_input_buffers >= 1, "Expected at least one reduce-scatter input buffer, found ",
                     max_input_buffers, '.');
-  for_each_group(recurse, [&](FSDPState&, FSDPParamGroup& group) {
-    group.reduce_scatter_max_input_buffers = max_input_buffers;
-  });
+  for_each_group(
+      recurse, [&](FSDPState&, FSDPParamGroup& group) { group.reduce_scatter_max_input_buffers = max_input_buffers; });
 }
 
 void FSDPModule::set_separate_reduce_scatter_group(bool enable, Recurse recurse) {
   std::map<std::vector<int>, ProcessGroup> new_groups;
-  for_each_group(recurse, [&](FSDPState&, FSDPParamGroup& group) {
-    group.set_separate_reduce_scatter_group(enable, new_groups);
-  });
+  for_each_group(
+      recurse, [&](FSDPState&, FSDPParamGroup& group) { group.set_separate_reduce_scatter_group(enable, new_groups); });
 }
 
 void FSDPModule::set_unshard_in_backward(bool unshard_in_backward) {

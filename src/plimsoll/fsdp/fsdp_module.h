@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -110,11 +111,17 @@ auto call_as_forward(ModuleRef module, Method&& method, Args... args) {
   nn::Tensors arguments;
   (nn::visit_tensors(args, [&](at::Tensor& tensor) { arguments.add(tensor); }), ...);
   detail::pre_forward(fsdp, arguments);
-  auto result = run();
   nn::Tensors results;
-  nn::visit_tensors(result, [&](at::Tensor& tensor) { results.add(tensor); });
-  detail::post_forward(fsdp, results);
-  return result;
+  if constexpr (std::is_void_v<decltype(run())>) {
+    run();
+    detail::post_forward(fsdp, results);
+    return;
+  } else {
+    auto result = run();
+    nn::visit_tensors(result, [&](at::Tensor& tensor) { results.add(tensor); });
+    detail::post_forward(fsdp, results);
+    return result;
+  }
 }
 
 /// Makes several roots (pipeline stages, say) use the streams and buffers of the first.

@@ -10,7 +10,6 @@
 
 #include "plimsoll/fsdp/shard_size.h"
 #include "plimsoll/fsdp/storage.h"
-#include "plimsoll/nn/autograd_hooks.h"
 
 namespace plimsoll::fsdp {
 namespace {
@@ -64,10 +63,12 @@ FSDPParam::FSDPParam(at::Tensor param, std::string name, const Config& config)
   const at::NoGradGuard no_grad;
   init_sharded_param(config);
   if (post_forward_mesh_info_) init_post_forward_size(*post_forward_mesh_info_);
+  param_.mutable_grad().reset();  // That of the whole parameter, from before.
   ManagedParams::instance().add(param_, this);
 }
 
 FSDPParam::~FSDPParam() {
+  *self_ = nullptr;
   gradient_hook_.remove();
   ManagedParams::instance().remove(param_);
 }
@@ -115,6 +116,9 @@ void FSDPParam::init_sharded_param(const Config& config) {
 
 // Mirrors FSDPParam._init_sharded_post_forward_param_metadata (torch 2.13), which always splits along dimension 0.
 void FSDPParam::init_post_forward_size(const FSDPMeshInfo& mesh_info) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      shard_dim_ == 0 || &mesh_info == mesh_info_.get(), "The parameter ", name_, " is sharded along dimension ",
+      shard_dim_, ", which cannot be combined with reshard_after_forward to fewer ranks. Use true or false.");
   const ChunkRange chunk = chunk_range(orig_size_[0], mesh_info.shard_mesh_size, mesh_info.shard_mesh_rank);
   const auto size = with_dim(orig_size_, 0, chunk.length);
   const bool empty = c10::multiply_integers(size) == 0;
@@ -133,12 +137,21 @@ void FSDPParam::init_dtype_attrs(const MixedPrecisionPolicy& mp_policy) {
 // --- Forms ---------------------------------------------------------------------------------------------------------
 
 void FSDPParam::show(Shown form, const at::Tensor& data) {
+  namespace impl = torch::autograd::impl;
+  // See [Note: One tensor, two forms]: set_data drops the accumulator where dtype or device change.
+  const bool changes_accumulator =
+      (form == Shown::kUnsharded) != (shown_ == Shown::kUnsharded) && param_.requires_grad() && param_.is_leaf();
+  c10::weak_intrusive_ptr<torch::autograd::Node> accumulator = hidden_accumulator_;
+  if (changes_accumulator) {
+    hidden_accumulator_ = c10::weak_intrusive_ptr<torch::autograd::Node>(impl::try_get_grad_accumulator(param_));
+  }
   if (data.is_meta() == param_.is_meta()) {
     param_.set_data(data);
   } else {
     // set_data refuses the way to and from meta; below it there is nothing that minds.
     param_.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
   }
+  if (changes_accumulator) impl::set_grad_accumulator(param_, std::move(accumulator));
   shown_ = form;
 }
 
@@ -168,17 +181,9 @@ void FSDPParam::to_sharded_post_forward() {
 }
 
 void FSDPParam::to_unsharded() {
-  if (param_.requires_grad() && param_.is_leaf()) {
-    // See [Note: One tensor, two forms]. Registered here, since parameters may be frozen and thawed at any time.
-    if (!gradient_hook_registered_) {
-      gradient_hook_ = nn::register_tensor_hook(param_, [this](const at::Tensor&) {
-        show_unsharded_grad();
-        return at::Tensor();
-      });
-      gradient_hook_registered_ = true;
-    }
-  }
+  register_gradient_hook();
   show(Shown::kUnsharded, unsharded_);
+  whole_version_ = param_._version();
   post_forward_data_.reset();  // All-gathered by now, so that nothing reads it any more.
   sharded_state_ = ShardedState::kUnsharded;
 }
@@ -186,9 +191,8 @@ void FSDPParam::to_unsharded() {
 // Mirrors FSDPParam.reset_sharded_param (torch 2.13).
 void FSDPParam::reset_sharded_param() {
   if (param_.is_meta() || shown_ != Shown::kSharded) return;
-  TORCH_CHECK(param_.sizes() == sharded_size_, "The parameter ", described(), " was given data of shape ",
-              param_.sizes(), " after fully_shard, where it holds this rank's shard of shape ",
-              at::IntArrayRef(sharded_size_),
+  TORCH_CHECK(param_.sizes() == sharded_size_, "The parameter '", fqn_, "' was given data of shape ", param_.sizes(),
+              " after fully_shard, where it holds this rank's shard of shape ", at::IntArrayRef(sharded_size_),
               ". Load whole tensors with fsdp::load_full_state, or change the parameter before fully_shard.");
   const at::NoGradGuard no_grad;
   at::Tensor local = param_.variable_data();
@@ -214,18 +218,34 @@ void FSDPParam::reset_sharded_param() {
 
 void FSDPParam::check_unchanged() const {
   if (shown_ != Shown::kSharded) return;
-  if (param_.storage().unsafeGetStorageImpl() == sharded_.storage().unsafeGetStorageImpl() &&
-      param_.scalar_type() == orig_dtype_) [[likely]] {
-    return;
-  }
-  TORCH_CHECK(false, "The parameter ", described(), " was given other data after the first forward (now ",
-              param_.scalar_type(), ' ', param_.sizes(), " on ", param_.device(), ", before ", orig_dtype_, ' ',
-              at::IntArrayRef(sharded_size_), " on ", sharded_.device(),
+  TORCH_CHECK(param_.scalar_type() == orig_dtype_, "The parameter '", fqn_, "' has become ", param_.scalar_type(),
+              " after the first forward, and was ", orig_dtype_,
+              ". Change dtypes before the first forward, or give a MixedPrecisionPolicy to fully_shard.");
+  TORCH_CHECK(param_.storage().unsafeGetStorageImpl() == sharded_.storage().unsafeGetStorageImpl(), "The parameter '",
+              fqn_, "' was given other data after the first forward (now ", param_.sizes(), " on ", param_.device(),
+              ", before ", at::IntArrayRef(sharded_size_), " on ", sharded_.device(),
               "), and FSDP would go on with the old. Change values in place (parameter.copy_(…) under no_grad), call "
               "Module::to before the first forward, or fsdp::reset_sharded_params(module) after it.");
 }
 
-std::string FSDPParam::described() const { return "'" + fqn_ + "'"; }
+void FSDPParam::check_not_written() const {
+  if (sharded_state_ != ShardedState::kUnsharded || shown_ != Shown::kUnsharded) return;
+  const bool replaced = param_.storage().unsafeGetStorageImpl() != unsharded_.storage().unsafeGetStorageImpl();
+  TORCH_CHECK(!replaced && param_._version() == whole_version_, "The whole parameter '", fqn_, "' was ",
+              replaced ? "given other data" : "written to",
+              ", which would be lost: the shards are what lasts. Call FSDPModule::reshard() on its module first. (The "
+              "root's parameters stay whole after a forward until backward, or for good after one without gradients.)");
+}
+
+void FSDPParam::check_steppable() const {
+  TORCH_CHECK(shown_ != Shown::kUnsharded || !param_.grad().defined(),
+              "An optimizer was about to step on the whole "
+              "parameter '",
+              fqn_,
+              "' with the gradient of its shard. Call FSDPModule::reshard() on its module before the "
+              "step: a forward without gradients leaves the root's parameters whole, and so does "
+              "set_reshard_after_backward(false).");
+}
 
 // --- All-gather ----------------------------------------------------------------------------------------------------
 
@@ -249,63 +269,6 @@ void FSDPParam::init_all_gather_output(std::int64_t numel, at::ScalarType dtype,
 void FSDPParam::init_unsharded_param() {
   if (unsharded_.defined()) return;
   unsharded_ = all_gather_output_.as_strided(orig_size_, contiguous_orig_stride_, 0);
-}
-
-// --- Gradients -----------------------------------------------------------------------------------------------------
-
-void FSDPParam::show_unsharded_grad() {
-  if (shows_unsharded_grad_) return;
-  // A module that does not unshard in backward has the whole parameter's shape, without its memory, for its gradient.
-  if (shown_ != Shown::kUnsharded && unsharded_.defined()) show(Shown::kUnsharded, unsharded_);
-  std::swap(hidden_grad_, param_.mutable_grad());
-  std::swap(hidden_post_accumulate_hooks_, torch::autograd::impl::post_acc_grad_hooks(param_));
-  shows_unsharded_grad_ = true;
-}
-
-void FSDPParam::show_sharded_grad() {
-  if (!shows_unsharded_grad_) return;
-  std::swap(hidden_grad_, param_.mutable_grad());
-  std::swap(hidden_post_accumulate_hooks_, torch::autograd::impl::post_acc_grad_hooks(param_));
-  shows_unsharded_grad_ = false;
-  if (shown_ == Shown::kUnsharded && sharded_state_ != ShardedState::kUnsharded) show(Shown::kSharded, sharded_);
-}
-
-at::Tensor FSDPParam::unsharded_grad() const {
-  return shows_unsharded_grad_ ? static_cast<const at::Tensor&>(param_.grad()) : hidden_grad_;
-}
-
-void FSDPParam::clear_unsharded_grad() {
-  (shows_unsharded_grad_ ? param_.mutable_grad() : hidden_grad_) = at::Tensor();
-}
-
-void FSDPParam::accumulate_unsharded_grad_if_needed() {
-  if (!unsharded_accumulated_grad.defined()) return;
-  const at::Tensor grad = unsharded_grad();
-  if (!grad.defined()) return;
-  const at::NoGradGuard no_grad;
-  unsharded_accumulated_grad.add_(grad);
-  clear_unsharded_grad();
-}
-
-void FSDPParam::to_accumulated_grad_if_needed() {
-  const at::Tensor grad = unsharded_grad();
-  if (!reduce_dtype_ || !grad.defined() || grad.scalar_type() == *reduce_dtype_) return;
-  const at::NoGradGuard no_grad;
-  clear_unsharded_grad();
-  unsharded_accumulated_grad = grad.to(*reduce_dtype_);
-}
-
-void FSDPParam::set_sharded_grad(at::Tensor grad) {
-  TORCH_INTERNAL_ASSERT(!shows_unsharded_grad_);
-  param_.mutable_grad() = std::move(grad);
-}
-
-bool FSDPParam::has_post_accumulate_grad_hooks() const {
-  return torch::autograd::impl::post_acc_grad_hooks(param_) != nullptr;
-}
-
-void FSDPParam::run_post_accumulate_grad_hooks() {
-  if (const auto& hooks = torch::autograd::impl::post_acc_grad_hooks(param_)) (*hooks)(param_);
 }
 
 }  // namespace plimsoll::fsdp

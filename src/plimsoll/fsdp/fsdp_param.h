@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/nn/module.h>
 
@@ -29,16 +30,22 @@ enum class ShardedState : std::uint8_t {
 /// Counterpart of FSDPParam (torch/distributed/fsdp/_fully_shard/_fsdp_param.py).
 ///
 /// [Note: One tensor, two forms]
-/// Python's modules are given another Parameter object for each form. A C++ module keeps handles to its parameter in its
-/// members, and so does the optimizer, so the object stays and its *data* changes (set_data): the shard or the whole. With
-/// the data goes what Python keeps on the two objects:
+/// Python's modules are given another Parameter object for each form. A C++ module keeps handles to its parameter in
+/// its members, and so does the optimizer, so the object stays and its *data* changes (set_data): the shard or the
+/// whole. With the data goes what Python keeps on the two objects:
 ///  - The whole parameter's storage is allocated once, and then freed and filled again, since autograd may have saved
 ///    views of it; the version counter is the object's own and does not move.
-///  - `grad()` is the shard's gradient, always, but during backward: a hook on the parameter sees the first gradient of a
+///  - `grad()` is the shard's gradient, always, but during backward: a hook on the parameter sees the first gradient of
+///  a
 ///    backward coming, puts the shard's aside and shows the whole one's, if any is left from a backward that did not
 ///    reduce; post-backward takes it away. So `zero_grad()` is right wherever it stands in the loop.
 ///  - Hooks after accumulation belong to the shard's gradient: they too are put aside meanwhile, and called when the
 ///    reduced gradient is there.
+///  - Each form has an accumulator of gradients of its own, so that a module that runs twice adds up its gradients
+///  where
+///    Python does, whatever the dtypes of the forms.
+///  - What is computed from the parameter at rest (a penalty on the weights, say) sees the shard, and its gradient is
+///    added to the shard's. It must not be mixed with the other form: that is noticed by the gradient's shape.
 class FSDPParam {
  public:
   struct Config {
@@ -90,6 +97,10 @@ class FSDPParam {
   void reset_sharded_param();
   /// Throws where the shard that the module shows is no longer the one that would be gathered.
   void check_unchanged() const;
+  /// Throws where the whole parameter was written to, or replaced: nobody would carry that over to the shards.
+  void check_not_written() const;
+  /// Throws where an optimizer would step on the whole parameter with the shard's gradient.
+  void check_steppable() const;
 
   // --- All-gather ------------------------------------------------------------------------------------------------
 
@@ -104,7 +115,6 @@ class FSDPParam {
   void init_unsharded_param();
   bool has_unsharded_param() const { return unsharded_.defined(); }
   const at::Tensor& unsharded_param() const { return unsharded_; }
-  std::int64_t post_forward_shard_numel() const { return post_forward_data_.numel(); }
 
   // --- Gradients -------------------------------------------------------------------------------------------------
 
@@ -114,6 +124,8 @@ class FSDPParam {
   at::Tensor unsharded_accumulated_grad;  ///< In the reduce dtype, from backwards that did not reduce.
   void accumulate_unsharded_grad_if_needed();
   void to_accumulated_grad_if_needed();
+  /// Gradients of the whole parameter will come though it is not gathered.
+  void expect_unsharded_grad() { expects_unsharded_grad_ = true; }
   /// `grad()` of the parameter is the shard's again.
   void show_sharded_grad();
   /// REQUIRES: show_sharded_grad() was called since the last backward.
@@ -128,9 +140,10 @@ class FSDPParam {
   void init_sharded_param(const Config& config);
   void init_post_forward_size(const FSDPMeshInfo& mesh_info);
   void show(Shown form, const at::Tensor& data);
+  void register_gradient_hook();
+  void on_gradient(const at::Tensor& gradient);
   void show_unsharded_grad();
   void free_unsharded_param();
-  std::string described() const;
 
   at::Tensor param_;
   std::string name_;
@@ -153,15 +166,21 @@ class FSDPParam {
   Shown shown_ = Shown::kUnsharded;
   at::Tensor sharded_param_data_;  // Flat, padded.
   at::Tensor sharded_;             // What the module shows of it.
-  at::Tensor post_forward_data_;   // Flat; defined only in kShardedPostForward.
+  at::Tensor post_forward_data_;   // Flat; from kShardedPostForward until the parameter is whole again.
   at::Tensor all_gather_output_;
   at::Tensor unsharded_;  // A view of it in the parameter's shape.
 
+  std::int64_t whole_version_ = 0;  // Of the parameter, when it became whole.
+
   bool shows_unsharded_grad_ = false;
+  bool expects_unsharded_grad_ = false;
   at::Tensor hidden_grad_;  // That of the form that is not shown.
   std::unique_ptr<torch::autograd::PostAccumulateGradHook> hidden_post_accumulate_hooks_;
+  c10::weak_intrusive_ptr<torch::autograd::Node> hidden_accumulator_{c10::intrusive_ptr<torch::autograd::Node>()};
   nn::HookHandle gradient_hook_;
   bool gradient_hook_registered_ = false;
+  // For callbacks that may outlive this object.
+  std::shared_ptr<FSDPParam*> self_ = std::make_shared<FSDPParam*>(this);
 };
 
 /// What FSDP keeps of a parameter, in whatever module; null where it manages it not. Valid as long as its module lives.

@@ -36,22 +36,23 @@ void FSDPParamGroup::lazy_init() {
 }
 
 void FSDPParamGroup::init_mp_dtypes() {
-  std::set<at::ScalarType> orig_dtypes, reduce_dtypes;
-  bool casts = true;
+  // Those of trainable parameters; where all are frozen, of those that may be thawed later.
+  std::set<at::ScalarType> trainable, others;
   for (const auto& param : fsdp_params_) {
     if (is_sharded()) param->init_dtype_attrs(mp_policy_);
-    if (!param->param().requires_grad()) continue;
-    orig_dtypes.insert(param->orig_dtype());
-    casts = param->reduce_dtype().has_value();
-    if (casts) reduce_dtypes.insert(*param->reduce_dtype());
+    if (param->param().requires_grad()) {
+      trainable.insert(param->orig_dtype());
+    } else if (at::isFloatingType(param->orig_dtype())) {
+      others.insert(param->orig_dtype());
+    }
+    reduce_dtype_ = param->reduce_dtype();
   }
-  TORCH_CHECK(orig_dtypes.size() <= 1, "The trainable parameters of '", module_fqn_, "' have different dtypes (",
-              orig_dtypes.empty() ? at::kFloat : *orig_dtypes.begin(), " and ",
-              orig_dtypes.empty() ? at::kFloat : *orig_dtypes.rbegin(),
+  TORCH_CHECK(trainable.size() <= 1, "The trainable parameters of ", described(), " have different dtypes (",
+              c10::toString(*trainable.begin()), " and ", c10::toString(*trainable.rbegin()),
               "), and their gradients are reduced together. Give them one dtype before the first forward, or apply "
               "fully_shard to the modules apart.");
-  orig_dtype_ = orig_dtypes.empty() ? std::nullopt : std::optional(*orig_dtypes.begin());
-  reduce_dtype_ = reduce_dtypes.empty() ? std::nullopt : std::optional(*reduce_dtypes.begin());
+  const auto& dtypes = trainable.empty() ? others : trainable;
+  orig_dtype_ = dtypes.size() == 1 ? std::optional(*dtypes.begin()) : std::nullopt;
 }
 
 void FSDPParamGroup::validate_params() const {
@@ -62,7 +63,8 @@ void FSDPParamGroup::validate_params() const {
   }
   TORCH_CHECK(on_meta.empty(), "Parameters are still on the meta device:", on_meta,
               ". Give them memory with fsdp::to_empty(module, device) and values, before the first forward.");
-  TORCH_CHECK(not_on_cpu.empty(), "With CPUOffloadPolicy the shards stay on the CPU, and these are elsewhere:", not_on_cpu,
+  TORCH_CHECK(not_on_cpu.empty(),
+              "With CPUOffloadPolicy the shards stay on the CPU, and these are elsewhere:", not_on_cpu,
               ". Do not move the module after fully_shard; materialise it with fsdp::to_empty(module, at::kCPU).");
 }
 
@@ -71,7 +73,20 @@ void FSDPParamGroup::add_module_fqn(const std::string& fqn) {
   has_fqn_ = true;
 }
 
-void FSDPParamGroup::set_separate_reduce_scatter_group(bool enable, std::map<std::vector<int>, ProcessGroup>& new_groups) {
+void FSDPParamGroup::clear_module_fqn() {
+  module_fqn_.clear();
+  has_fqn_ = false;
+}
+
+std::string FSDPParamGroup::described() const {
+  if (has_fqn_) return module_fqn_.empty() ? "the root module" : module_fqn_;
+  std::string classes;
+  for (const auto* module : modules_) classes += (classes.empty() ? "" : ", ") + nn::class_name(*module);
+  return classes;
+}
+
+void FSDPParamGroup::set_separate_reduce_scatter_group(bool enable,
+                                                       std::map<std::vector<int>, ProcessGroup>& new_groups) {
   if (!enable) {
     mesh_info_->reduce_scatter_process_group.reset();
     return;
@@ -110,10 +125,9 @@ void FSDPParamGroup::unshard(bool async_op) {
   }
   RECORD_USER_SCOPE(with_fqn("FSDP::all_gather"));
   const c10::InferenceMode no_inference(false);
-  all_gather_result_ =
-      foreach_all_gather(fsdp_params_, group, async_op,
-                         comm_ctx->get_all_gather_streams(async_op, training_state, device_), device_, *all_gather_comm,
-                         module_fqn_);
+  all_gather_result_ = foreach_all_gather(fsdp_params_, group, async_op,
+                                          comm_ctx->get_all_gather_streams(async_op, training_state, device_), device_,
+                                          *all_gather_comm, described());
 }
 
 // Mirrors the path of FSDPParamGroup.wait_for_unshard (torch 2.13) for a group of one rank.
@@ -143,7 +157,7 @@ void FSDPParamGroup::wait_for_unshard() {
     copy_out_alone();
   } else {
     RECORD_USER_SCOPE(with_fqn("FSDP::all_gather_copy_out"));
-    foreach_all_gather_copy_out(*all_gather_result_, fsdp_params_, group, module_fqn_);
+    foreach_all_gather_copy_out(*all_gather_result_, fsdp_params_, group, described());
   }
   for (const auto& param : fsdp_params_) param->init_unsharded_param();
   to_unsharded();
@@ -156,12 +170,26 @@ void FSDPParamGroup::wait_for_unshard() {
   all_gather_result_.reset();
 }
 
+// Waits for an all-gather that nobody will use.
+void FSDPParamGroup::drop_all_gather() {
+  if (!all_gather_result_) return;
+  Stream::current(device_).wait_event(all_gather_result_->all_gather_event);
+  if (all_gather_result_->all_gather_work) {
+    distributed::wait(all_gather_result_->all_gather_work, all_gather_process_group(), "all_gather_single",
+                      described());
+  }
+  all_gather_result_.reset();
+}
+
 void FSDPParamGroup::wait_all_gather_streams_on_event(const Event& event) {
   comm_ctx->all_gather_copy_in_stream.wait_event(event);
   comm_ctx->all_gather_stream.wait_event(event);
 }
 
 void FSDPParamGroup::reshard() {
+  if (is_unsharded()) {
+    for (const auto& param : fsdp_params_) param->check_not_written();
+  }
   if (training_state == TrainingState::kForward) {
     if (!post_forward_mesh_info) return;
     if (uses_post_forward_mesh()) {
@@ -203,8 +231,11 @@ void FSDPParamGroup::pre_forward(nn::Tensors& arguments) {
   // In a group of modules the first one to run has registered post-backward for all.
   const bool entering = training_state != TrainingState::kForward;
   training_state = TrainingState::kForward;
-  if (entering && is_unsharded()) {  // Whole from before, and perhaps thawed since.
-    for (const auto& param : fsdp_params_) param->to_unsharded();
+  if (entering && is_unsharded()) {  // Whole from before: perhaps written to, perhaps thawed since.
+    for (const auto& param : fsdp_params_) {
+      param->check_not_written();
+      param->to_unsharded();
+    }
   }
   unshard(unshard_async_op);
   wait_for_unshard();

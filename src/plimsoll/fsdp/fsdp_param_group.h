@@ -66,7 +66,12 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   bool is_unsharded() const { return sharded_state_ == ShardedState::kUnsharded; }
   bool is_sharded_post_forward() const { return sharded_state_ == ShardedState::kShardedPostForward; }
   const std::string& module_fqn() const { return module_fqn_; }
+  /// Its modules' names, for messages: also for the root, whose name is empty, and before names are known.
+  std::string described() const;
   void add_module_fqn(const std::string& fqn);
+  void clear_module_fqn();
+  /// `grad()` of the parameters is the shards' again.
+  void show_sharded_grads();
 
   void set_separate_reduce_scatter_group(bool enable, std::map<std::vector<int>, ProcessGroup>& new_groups);
 
@@ -112,7 +117,7 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   void to_sharded();
   void to_sharded_post_forward();
   void to_unsharded();
-  void show_sharded_grads();
+  void drop_all_gather();
   void register_post_backward_hook(nn::Tensors& arguments);
   std::string with_fqn(const char* label) const;
 

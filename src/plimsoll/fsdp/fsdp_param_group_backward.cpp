@@ -13,6 +13,9 @@ void FSDPParamGroup::pre_backward(bool default_prefetch) {
   if (training_state == TrainingState::kPreBackward) return;
   RECORD_USER_SCOPE(with_fqn("FSDP::pre_backward"));
   training_state = TrainingState::kPreBackward;
+  if (!unshard_in_backward) {
+    for (const auto& param : fsdp_params_) param->expect_unsharded_grad();
+  }
   unshard(unshard_async_op);  // Nothing, where it was prefetched.
   wait_for_unshard();
   if (default_prefetch) backward_prefetch();
@@ -26,8 +29,11 @@ void FSDPParamGroup::post_backward() {
   std::vector<FSDPParam*> with_grad;
   std::vector<at::Tensor> unsharded_grads;
   {
-    RECORD_USER_SCOPE(with_fqn("FSDP::post_backward_reshard"));
+    RECORD_USER_SCOPE(with_fqn("FSDP::post_backward_accumulate"));
     for (const auto& param : fsdp_params_) param->accumulate_unsharded_grad_if_needed();
+  }
+  {
+    RECORD_USER_SCOPE(with_fqn("FSDP::post_backward_reshard"));
     if (!reduce_grads) {
       if (reshard_after_backward) reshard();
       for (const auto& param : fsdp_params_) param->to_accumulated_grad_if_needed();
@@ -80,6 +86,7 @@ void FSDPParamGroup::reduce(const std::vector<FSDPParam*>& with_grad, std::vecto
   RECORD_USER_SCOPE(with_fqn("FSDP::post_backward_reduce"));
   const bool hook_has_stream = !mesh_info_->is_hsdp() && all_reduce_hook_stream;
   wait_for_post_backward();
+  const std::string what = described();
   const ReducePlan plan{.reduce_scatter_group = reduce_scatter_process_group(),
                         .reduce_scatter_stream = comm_ctx->reduce_scatter_stream,
                         .reduce_scatter_comm = *reduce_scatter_comm,
@@ -92,7 +99,7 @@ void FSDPParamGroup::reduce(const std::vector<FSDPParam*>& with_grad, std::vecto
                         .all_reduce_grads = all_reduce_grads,
                         .all_reduce_hook = all_reduce_hook,
                         .force_sum_reduction_for_comms = force_sum_reduction_for_comms,
-                        .what = module_fqn_};
+                        .what = what};
   ReduceResult result = foreach_reduce(with_grad, unsharded_grads, plan, partial_reduce_output_);
   post_reduce_event_ = result.post_reduce_event;
   partial_reduce_output_ = std::move(result.partial_reduce_output);
@@ -123,25 +130,13 @@ void FSDPParamGroup::finalize_backward() {
     if (param->grad_offload_event) param->grad_offload_event->synchronize();
     param->grad_offload_event.reset();
   }
-  if (all_gather_result_) {  // Prefetched, and never used.
-    current.wait_event(all_gather_result_->all_gather_event);
-    if (all_gather_result_->all_gather_work) all_gather_result_->all_gather_work->wait();
-    all_gather_result_.reset();
-  }
+  drop_all_gather();
   post_forward_indices_.clear();
 }
 
 void FSDPParamGroup::reset_iter_state() {
-  const Stream current = Stream::current(device_);
-  if (all_gather_result_) {
-    current.wait_event(all_gather_result_->all_gather_event);
-    if (all_gather_result_->all_gather_work) all_gather_result_->all_gather_work->wait();
-    all_gather_result_.reset();
-  }
-  current.wait_event(post_reduce_event_);
-  post_reduce_event_.reset();
-  if (all_reduce_state_) current.wait_event(all_reduce_state_->event);
-  all_reduce_state_.reset();
+  drop_all_gather();
+  wait_for_post_backward();
   if (reshard_after_forward_event_) wait_all_gather_streams_on_event(reshard_after_forward_event_);
   reshard_after_forward_event_.reset();
   partial_reduce_output_.reset();

@@ -5,10 +5,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <mutex>
 #include <utility>
 
-#include "plimsoll/fsdp/module_tree.h"
 #include "plimsoll/nn/autograd_hooks.h"
 
 namespace plimsoll::fsdp {
@@ -35,7 +34,8 @@ std::shared_ptr<FSDPState> FSDPState::of(const torch::nn::Module& module) {
 }
 
 std::string FSDPState::name() const {
-  if (!fsdp_param_groups.empty() && !fsdp_param_groups[0]->module_fqn().empty()) return fsdp_param_groups[0]->module_fqn();
+  if (!fsdp_param_groups.empty() && !fsdp_param_groups[0]->module_fqn().empty())
+    return fsdp_param_groups[0]->module_fqn();
   std::string names;
   for (const auto* module : modules_) names += (names.empty() ? "" : ", ") + nn::class_name(*module);
   return names;
@@ -83,92 +83,18 @@ void FSDPState::check_is_own(const torch::nn::Module& module) const {
               "Copy the module before fully_shard, or load its state into a new one.");
 }
 
-// --- Lazy initialization -------------------------------------------------------------------------------------------
-
-std::vector<std::shared_ptr<FSDPState>> FSDPState::all_states() const {
-  std::vector<std::shared_ptr<FSDPState>> states;
-  for (const auto& state : state_ctx->all_states) {
-    if (auto alive = state.lock()) states.push_back(std::move(alive));
-  }
-  return states;
-}
-
-// Mirrors FSDPState._lazy_init (torch 2.13): the first to run forward is the root.
-void FSDPState::lazy_init() {
-  if (is_root_) return;
-  TORCH_CHECK(modules_.size() == 1, "The first forward must be that of one root module, found the group ", name(),
-              ". Apply fully_shard to the model around the group too, and call the model.");
-  torch::nn::Module& root = *modules_[0];
-  std::vector<std::shared_ptr<FSDPState>> states;
-  for (const auto& [path, module] : named_modules(root)) {
-    auto state = of(*module);
-    if (!state || std::find(states.begin(), states.end(), state) != states.end()) continue;
-    TORCH_CHECK(state.get() == this || !state->is_root_, "The FSDP module '", path, "' below ", name(),
-                state->is_root_ == true ? " has run forward before, as a root of its own. " : " belongs to another root. ",
-                "Run the first forward through the root module.");
-    states.push_back(std::move(state));
-  }
-  for (const auto& state : states) state->is_root_ = false;
-  is_root_ = true;
-  state_ctx->all_states.assign(states.begin(), states.end());
-  // What would be freed after the root's forward is needed first in backward.
-  if (auto_reshard_after_forward) {
-    for (const auto& group : fsdp_param_groups) group->post_forward_mesh_info.reset();
-  }
-  init_fqns();
-  init_shared_state();
-  for (const auto& state : states) {
-    for (const auto& group : state->fsdp_param_groups) group->lazy_init();
-  }
-}
-
-void FSDPState::init_fqns() {
-  std::unordered_map<const c10::TensorImpl*, FSDPParam*> params;
-  std::unordered_map<const torch::nn::Module*, std::vector<FSDPParamGroup*>> groups;
-  for (const auto& state : all_states()) {
-    for (const auto& group : state->fsdp_param_groups) {
-      for (const auto& param : group->fsdp_params()) params[param->param().unsafeGetTensorImpl()] = param.get();
-      for (const auto* module : group->modules()) groups[module].push_back(group.get());
-    }
-  }
-  for (const auto& [path, module] : named_modules(*modules_[0])) {
-    for (const auto& param : module->named_parameters(/*recurse=*/false)) {
-      const auto found = params.find(param.value().unsafeGetTensorImpl());
-      if (found == params.end()) continue;
-      found->second->set_fqn(path.empty() ? param.key() : path + "." + param.key());
-      params.erase(found);  // The first of its names is its name.
-    }
-    for (FSDPParamGroup* group : groups[module]) group->add_module_fqn(path);
-  }
-}
-
-void FSDPState::init_shared_state() {
-  comm_ctx->lazy_init(device_);
-  int most = 1;
-  for (const auto& state : all_states()) {
-    state->state_ctx = state_ctx;
-    state->comm_ctx = comm_ctx;
-    const int count = static_cast<int>(state->fsdp_param_groups.size());
-    for (int i = 0; i < count; i++) {
-      FSDPParamGroup& group = *state->fsdp_param_groups[static_cast<std::size_t>(i)];
-      group.comm_ctx = comm_ctx;
-      group.param_group_index = i;
-      group.num_param_groups = count;
-      most = std::max(most, group.reduce_scatter_max_input_buffers);
-    }
-  }
-  comm_ctx->reduce_scatter_max_input_buffers = most;
-}
-
 // --- Forward -------------------------------------------------------------------------------------------------------
 
 void FSDPState::root_pre_forward(nn::Tensors& arguments) {
-  lazy_init();
   if (state_ctx->iter_forward_root != nullptr) return;
   state_ctx->iter_forward_root = this;
   RECORD_USER_SCOPE("FSDP::root_pre_forward");
   // The shards must be what the optimizer made of them before they are gathered.
-  Event event = std::exchange(state_ctx->post_optim_event, nullptr);
+  const Event event = std::exchange(state_ctx->post_optim_event, nullptr);
+  TORCH_CHECK_VALUE(
+      !event || device_.is_cpu() || event->was_marked_for_recording(),
+      "The event given to set_post_optim_event was never recorded, and waiting for it would be no wait. Record "
+      "it on the optimizer's stream, after the step.");
   if (!event) {
     const Stream current = Stream::current(device_);
     comm_ctx->all_gather_copy_in_stream.wait_stream(current);
@@ -178,6 +104,11 @@ void FSDPState::root_pre_forward(nn::Tensors& arguments) {
     comm_ctx->all_gather_stream.wait_event(event);
   }
   if (device_.is_cpu()) return;
+  inputs_to_device(arguments);
+}
+
+void FSDPState::inputs_to_device(nn::Tensors& arguments) const {
+  RECORD_USER_SCOPE("FSDP::inputs_to_device");
   for (at::Tensor& argument : arguments) {
     if (argument.device() != device_) argument = argument.to(device_);
   }
@@ -194,6 +125,7 @@ void FSDPState::pre_forward(nn::Tensors& arguments) {
     cast_forward_inputs(arguments);
     return;
   }
+  lazy_init();
   const bool first_in_pass = training_state_ != TrainingState::kForward;
   training_state_ = TrainingState::kForward;
   if (first_in_pass) root_pre_forward(arguments);
@@ -246,11 +178,15 @@ void FSDPState::force_complete_incomplete_states(nn::Tensors& results) {
 }
 
 void FSDPState::cast_forward_inputs(nn::Tensors& arguments) const {
-  if (mp_policy_.cast_forward_inputs && mp_policy_.param_dtype) cast_floating_point(arguments, *mp_policy_.param_dtype);
+  if (!mp_policy_.cast_forward_inputs || !mp_policy_.param_dtype) return;
+  RECORD_USER_SCOPE("FSDP::cast_forward_inputs");
+  cast_floating_point(arguments, *mp_policy_.param_dtype);
 }
 
 void FSDPState::cast_output_dtype(nn::Tensors& results) const {
-  if (mp_policy_.output_dtype) cast_floating_point(results, *mp_policy_.output_dtype);
+  if (!mp_policy_.output_dtype) return;
+  RECORD_USER_SCOPE("FSDP::cast_forward_outputs");
+  cast_floating_point(results, *mp_policy_.output_dtype);
 }
 
 // --- Backward ------------------------------------------------------------------------------------------------------
@@ -260,15 +196,17 @@ void FSDPState::register_pre_backward_hook(nn::Tensors& results) {
   for (const at::Tensor& result : results) {
     if (!result.requires_grad()) continue;
     if (result.is_view()) {
-      TORCH_WARN_ONCE("The FSDP module ", name(),
-                      " returned a view. An operator that writes into it would drop FSDP's hook, and backward would find "
-                      "freed parameters: use operators that return new tensors, or clone() the output first.");
+      TORCH_WARN_ONCE(
+          "The FSDP module ", name(),
+          " returned a view. An operator that writes into it would drop FSDP's hook, and backward would find "
+          "freed parameters: use operators that return new tensors, or clone() the output first.");
     }
     result.register_hook([state = shared_from_this()](const at::Tensor&) { state->pre_backward(); });
   }
 }
 
 void FSDPState::pre_backward() {
+  const std::lock_guard lock(comm_ctx->mutex);
   training_state_ = TrainingState::kPreBackward;
   register_root_post_backward_final_callback();
   const bool default_prefetch = states_to_backward_prefetch.empty();
@@ -289,6 +227,7 @@ void FSDPState::register_root_post_backward_final_callback() {
 
 // Mirrors FSDPState._root_post_backward_final_callback (torch 2.13).
 void FSDPState::root_post_backward_final_callback() {
+  const std::lock_guard lock(comm_ctx->mutex);
   RECORD_USER_SCOPE("FSDP::root_post_backward_callback");
   state_ctx->iter_forward_root = nullptr;
   for (const auto& state : all_states()) {

@@ -29,8 +29,8 @@ struct FSDPStateContext {
   Event post_optim_event;  ///< The user's; the next root forward waits for it, once.
 };
 
-/// What fully_shard puts beside a module (or a group of them): the hooks around forward and backward that gather and free
-/// the parameters of its groups. Counterpart of FSDPState (torch/distributed/fsdp/_fully_shard/_fsdp_state.py).
+/// What fully_shard puts beside a module (or a group of them): the hooks around forward and backward that gather and
+/// free the parameters of its groups. Counterpart of FSDPState (torch/distributed/fsdp/_fully_shard/_fsdp_state.py).
 class FSDPState : public std::enable_shared_from_this<FSDPState> {
  public:
   FSDPState(std::vector<torch::nn::Module*> modules, at::Device device, MixedPrecisionPolicy mp_policy,
@@ -64,6 +64,7 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   void register_hooks(torch::nn::Module& module);
   void check_is_own(const torch::nn::Module& module) const;
   void root_pre_forward(nn::Tensors& arguments);
+  void inputs_to_device(nn::Tensors& arguments) const;
   void lazy_init();
   void init_fqns();
   void init_shared_state();

@@ -3,11 +3,13 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
 #include "plimsoll/fsdp/post_forward_mesh.h"
+#include "plimsoll/nn/optim_observable.h"
 
 namespace plimsoll::fsdp {
 namespace {
@@ -64,37 +66,13 @@ std::vector<ParamsOnMesh> by_mesh(const std::vector<NamedParam>& params, const S
   return groups;
 }
 
-}  // namespace
-
-FSDPModule fully_shard(ModuleRef module, const FullyShardOptions& options) {
-  return fully_shard(std::vector<ModuleRef>{module}, options);
-}
-
-FSDPModule fully_shard(std::vector<ModuleRef> given, const FullyShardOptions& options) {
-  TORCH_CHECK_VALUE(!given.empty(), "Expected at least one module to shard, found none.");
-  std::vector<torch::nn::Module*> modules;
-  for (const ModuleRef& module : given) modules.push_back(&*module);
-  modules = root_modules(modules);
-  for (torch::nn::Module* module : modules) {
-    nn::require_hooks(*module);
-    TORCH_CHECK_VALUE(FSDPState::of(*module) == nullptr, "fully_shard was applied to this ", nn::class_name(*module),
-                      " before. Apply it once to each module, to submodules first.");
-  }
-
-  const DeviceMesh mesh = options.mesh ? *options.mesh : default_mesh();
-  const auto mesh_info = std::make_shared<FSDPMeshInfo>(mesh);
-  const at::Device device = device_of(mesh);
+std::vector<std::shared_ptr<FSDPParamGroup>> groups_of(const std::vector<NamedParam>& params,
+                                                       const std::vector<torch::nn::Module*>& modules,
+                                                       const MeshInfo& mesh_info, at::Device device,
+                                                       const FullyShardOptions& options) {
   const MeshInfo post_forward_mesh_info = post_forward_mesh(options.reshard_after_forward, mesh_info);
-
-  const at::NoGradGuard no_grad;
-  const auto tensors = managed_tensors(managed_modules(modules, options.ignored_params), options.ignored_params);
-  move_to_device(tensors, device);
-  const auto state = std::make_shared<FSDPState>(modules, device, options.mp_policy,
-                                                 options.reshard_after_forward.is_default());
-  // What the parameters were, whole, is freed when all of them are sharded, last to first.
-  std::vector<at::Tensor> whole;
-  for (const auto& [param, name] : tensors.params) whole.push_back(param.variable_data());
-  for (auto& [group_mesh_info, params] : by_mesh(tensors.params, options.shard_placement_fn, mesh_info)) {
+  std::vector<std::shared_ptr<FSDPParamGroup>> groups;
+  for (const auto& [group_mesh_info, group_params] : by_mesh(params, options.shard_placement_fn, mesh_info)) {
     const FSDPParam::Config config{
         .mesh_info = group_mesh_info,
         .post_forward_mesh_info = group_mesh_info == mesh_info
@@ -105,7 +83,61 @@ FSDPModule fully_shard(std::vector<ModuleRef> given, const FullyShardOptions& op
         .mp_policy = options.mp_policy,
         .offload_policy = options.offload_policy,
     };
-    state->fsdp_param_groups.push_back(std::make_shared<FSDPParamGroup>(params, modules, config));
+    groups.push_back(std::make_shared<FSDPParamGroup>(group_params, modules, config));
+  }
+  return groups;
+}
+
+// Optimizers that tell of their steps are asked whether they may.
+void watch_optimizers() {
+  static const nn::HookHandle handle = nn::register_global_step_pre_hook([](nn::StepObservable& optimizer) {
+    for (const at::Tensor& parameter : optimizer.parameters()) {
+      if (const FSDPParam* const param = managed(parameter)) param->check_steppable();
+    }
+  });
+  (void)handle;
+}
+
+}  // namespace
+
+FSDPModule fully_shard(ModuleRef module, const FullyShardOptions& options) {
+  return fully_shard(std::vector<ModuleRef>{module}, options);
+}
+
+FSDPModule fully_shard(std::vector<ModuleRef> given, const FullyShardOptions& options) {
+  TORCH_CHECK_VALUE(!given.empty(), "Expected at least one module to shard, found none.");
+  std::vector<torch::nn::Module*> modules;
+  for (const ModuleRef& module : given) {
+    TORCH_CHECK_VALUE(std::find(modules.begin(), modules.end(), &*module) == modules.end(), "The same ",
+                      nn::class_name(*module), " is twice in the list of modules to shard.");
+    modules.push_back(&*module);
+  }
+  modules = root_modules(modules);
+  for (torch::nn::Module* module : modules) {
+    nn::require_hooks(*module);
+    TORCH_CHECK_VALUE(FSDPState::of(*module) == nullptr, "fully_shard was applied to this ", nn::class_name(*module),
+                      " before. Apply it once to each module, to submodules first.");
+  }
+
+  const DeviceMesh mesh = options.mesh ? *options.mesh : default_mesh();
+  const auto mesh_info = std::make_shared<FSDPMeshInfo>(mesh);
+  const at::Device device = device_of(mesh);
+  watch_optimizers();
+
+  const at::NoGradGuard no_grad;
+  const auto tensors = managed_tensors(managed_modules(modules, options.ignored_params), options.ignored_params);
+  move_to_device(tensors, device);
+  const auto state =
+      std::make_shared<FSDPState>(modules, device, options.mp_policy, options.reshard_after_forward.is_default());
+  // What the parameters were, whole, is freed when all of them are sharded, last to first.
+  std::vector<at::Tensor> whole;
+  for (const auto& [param, name] : tensors.params) whole.push_back(param.variable_data());
+  try {
+    state->fsdp_param_groups = groups_of(tensors.params, modules, mesh_info, device, options);
+  } catch (...) {
+    // The parameters are whole again, so that what the message asks for can be done and sharding tried again.
+    for (std::size_t i = 0; i < whole.size(); i++) tensors.params[i].param.set_data(whole[i]);
+    throw;
   }
   state->attach();
   while (!whole.empty()) whole.pop_back();

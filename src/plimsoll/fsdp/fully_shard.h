@@ -35,8 +35,9 @@ struct FullyShardOptions {
   std::vector<at::Tensor> ignored_params = {};
 };
 
-/// Shards the parameters of a module that no earlier call on a submodule took, as one group that is gathered and reduced
-/// together; call it on submodules first, on the model last. REQUIRES: the module has forward hooks (nn::Hooked).
+/// Shards the parameters of a module that no earlier call on a submodule took, as one group that is gathered and
+/// reduced together; call it on submodules first, on the model last. REQUIRES: the module has forward hooks
+/// (nn::Hooked).
 FSDPModule fully_shard(ModuleRef module, const FullyShardOptions& options = {});
 
 /// The same for several modules that communicate as one group: gathered before the first of them runs, freed after the

@@ -19,8 +19,8 @@ namespace plimsoll::fsdp {
 /// device is the CPU.
 void to_empty(ModuleRef module, at::Device device);
 
-/// Takes up data that sharded parameters were given by other means than writing into them (set_data, Module::to). Before
-/// the first forward this happens by itself. Throws where the shape is not that of the shard.
+/// Takes up data that sharded parameters were given by other means than writing into them (set_data, Module::to).
+/// Before the first forward this happens by itself. Throws where the shape is not that of the shard.
 void reset_sharded_params(ModuleRef module);
 
 }  // namespace plimsoll::fsdp

@@ -6,9 +6,10 @@ namespace plimsoll::fsdp {
 namespace {
 
 int shard_dim_of(const DeviceMesh& mesh) {
-  TORCH_CHECK_VALUE(mesh.ndim() == 1 || mesh.ndim() == 2,
-                    "Expected a mesh of one dimension (FSDP) or two (HSDP), found ", mesh.to_string(),
-                    ". Take the dimensions to shard and replicate along by their names: mesh[{\"replicate\", \"shard\"}].");
+  TORCH_CHECK_VALUE(
+      mesh.ndim() == 1 || mesh.ndim() == 2, "Expected a mesh of one dimension (FSDP) or two (HSDP), found ",
+      mesh.to_string(),
+      ". Take the dimensions to shard and replicate along by their names: mesh[{\"replicate\", \"shard\"}].");
   TORCH_CHECK_VALUE(mesh.ndim() == 1 || !mesh.dim_names().empty(), "Expected names for the two dimensions of ",
                     mesh.to_string(), ": DeviceMesh::init(device, {replicas, shards}, {\"replicate\", \"shard\"}).");
   return mesh.ndim() - 1;

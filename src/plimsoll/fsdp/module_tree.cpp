@@ -98,9 +98,10 @@ ManagedTensors managed_tensors(const std::vector<torch::nn::Module*>& modules,
       if (ignored.has(param.value()) || !seen.insert(param.value().unsafeGetTensorImpl()).second) continue;
       TORCH_CHECK_VALUE(param.value().dim() > 0, "The parameter ", param.key(), " of ", nn::class_name(*module),
                         " has no dimension to shard along. Make it one of shape [1], or pass it in ignored_params.");
-      TORCH_CHECK_VALUE(managed(param.value()) == nullptr, "The parameter ", param.key(), " of ", nn::class_name(*module),
-                        " is managed by FSDP already, in another group: it is shared between modules. Put the modules that "
-                        "share it into one group: fully_shard({a, b}).");
+      TORCH_CHECK_VALUE(
+          managed(param.value()) == nullptr, "The parameter ", param.key(), " of ", nn::class_name(*module),
+          " is managed by FSDP already, in another group: it is shared between modules. Put the modules that "
+          "share it into one group: fully_shard({a, b}).");
       tensors.params.push_back({param.value(), param.key()});
     }
     for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) {

@@ -33,8 +33,8 @@ class ReshardAfterForward {
  public:
   /// Freed, but for the root, whose parameters backward needs first.
   ReshardAfterForward() = default;
-  ReshardAfterForward(bool reshard) : value_(reshard) {}          // NOLINT: options read as values
-  ReshardAfterForward(int world_size) : value_(world_size) {}     // NOLINT: kept sharded over that many ranks
+  ReshardAfterForward(bool reshard) : value_(reshard) {}       // NOLINT: options read as values
+  ReshardAfterForward(int world_size) : value_(world_size) {}  // NOLINT: kept sharded over that many ranks
 
   bool is_default() const { return std::holds_alternative<std::monostate>(value_); }
   std::optional<int> world_size() const {

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <mutex>
 #include <utility>
 
 #include "plimsoll/fsdp/fsdp_param_group.h"
@@ -22,6 +23,7 @@ class RegisterPostBackwardNode final : public torch::autograd::Node {
     for (std::size_t i = 0; i < grads.size(); i++) {
       if (!grads[i].defined()) grads[i] = input_metadata(i).zeros_like();
     }
+    const std::lock_guard lock(group_->comm_ctx->mutex);
     group_->post_backward();
     return std::move(grads);
   }
@@ -44,6 +46,10 @@ std::vector<at::Tensor> register_post_backward(std::shared_ptr<FSDPParamGroup> g
       outputs.push_back(input.view_as(input));
     }
     torch::autograd::set_history(outputs.back(), node);
+    // What writes into it is refused with autograd's words for outputs of custom functions.
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(outputs.back())) {
+      view->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
+    }
   }
   return outputs;
 }

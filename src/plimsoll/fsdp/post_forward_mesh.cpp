@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace plimsoll::fsdp {
 
 MeshInfo post_forward_mesh(const ReshardAfterForward& reshard_after_forward, const MeshInfo& mesh_info) {
@@ -17,6 +19,9 @@ MeshInfo post_forward_mesh(const ReshardAfterForward& reshard_after_forward, con
   }
   if (*world_size == shard_size) return mesh_info;
   const auto& ranks = mesh_info->mesh.ranks();
+  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), -1) == ranks.end(),
+                    "reshard_after_forward to fewer ranks needs a mesh that knows all of its ranks, and ",
+                    mesh_info->mesh.to_string(), " was made from groups. Make it with DeviceMesh::init or from ranks.");
   const int rows = static_cast<int>(ranks.size()) / *world_size;
   return std::make_shared<FSDPMeshInfo>(DeviceMesh(mesh_info->mesh.device_type(), ranks, {rows, *world_size},
                                                    {"post_forward_replicate", "post_forward_shard"}));

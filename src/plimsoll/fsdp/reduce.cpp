@@ -120,8 +120,8 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
     result.reduce_scatter_event = plan.reduce_scatter_stream.record_event();
     if (plan.all_reduce_group) {
       if (!plan.all_reduce_grads) {
-        result.partial_reduce_output = partial_reduce_output.defined() ? partial_reduce_output.add_(reduce_output)
-                                                                       : std::move(reduce_output);
+        result.partial_reduce_output =
+            partial_reduce_output.defined() ? partial_reduce_output.add_(reduce_output) : std::move(reduce_output);
         result.post_reduce_event = plan.reduce_scatter_stream.record_event();
         return result;
       }
@@ -149,9 +149,9 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < params.size(); i++) {
     FSDPParam& param = *params[i];
-    accumulate_sharded_grad(
-        param, reduce_output.as_strided(param.sharded_size(), param.contiguous_sharded_stride(), offset),
-        result.post_reduce_stream);
+    accumulate_sharded_grad(param,
+                            reduce_output.as_strided(param.sharded_size(), param.contiguous_sharded_stride(), offset),
+                            result.post_reduce_stream);
     offset += padded_numels[i] / world_size;
   }
   result.post_reduce_event = result.post_reduce_stream.record_event();

@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-/// The unsharded parameter's storage lives on while its memory comes and goes: autograd keeps views of it, and they must
-/// see the memory that is there at backward.
+/// The unsharded parameter's storage lives on while its memory comes and goes: autograd keeps views of it, and they
+/// must see the memory that is there at backward.
 namespace plimsoll::fsdp {
 
 /// Gives the tensor's storage memory for its elements, unless it has that already. The contents are undefined.

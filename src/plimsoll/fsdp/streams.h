@@ -8,7 +8,8 @@
 #include <memory>
 #include <optional>
 
-/// Streams and events of any device through torch's device guard. The CPU has none: there, everything here does nothing.
+/// Streams and events of any device through torch's device guard. The CPU has none: there, everything here does
+/// nothing.
 namespace plimsoll::fsdp {
 
 /// A point in a stream to wait for; none at all on the CPU.
