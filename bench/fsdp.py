@@ -20,7 +20,9 @@ HOME = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PLIMSOLL_HOME": str(HOME)}
 PROGRAM = str(BUILD / "bench" / "bench_fsdp_step")
-TORCHS = [str(BUILD / "bin" / "plimsoll"), "run", "--quiet", str(HOME / "bench" / "torch_fsdp_step.py")]
+# Not under `plimsoll run`, which would make each rank a lone one.
+TORCHS = [str(HOME / ".plimsoll" / "venv" / "bin" / "python"), str(HOME / "bench" / "torch_fsdp_step.py")]
+PRETEND = {"LD_PRELOAD": ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))}
 CONFIGURATIONS = ("fp32", "bf16", "keep", "no_sync", "offload")
 BLOCKS = 200
 
@@ -33,18 +35,18 @@ def alone(*words: object) -> Dict[str, List[float]]:
 def torch_alone(*words: object) -> Dict[str, List[float]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        subprocess.run([*TORCHS, *map(str, words), str(out)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        subprocess.run([*TORCHS, *map(str, words), str(out)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**ENVIRONMENT, **PRETEND})
         return json.loads(out.read_text())
 
 
-def on_two_ranks(command: List[str]) -> str:
+def on_two_ranks(command: List[str], more: Dict[str, str] = {}) -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     ranks = [
         subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**ENVIRONMENT, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
+            env={**ENVIRONMENT, **more, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
         )
         for rank in range(2)
     ]
@@ -60,7 +62,7 @@ def gloo(configuration: str, steps: int) -> None:
         out = Path(folder) / "out.json"
         for _ in range(3):  # In turns, so that what else the machine does hits both.
             ours += json.loads(on_two_ranks([PROGRAM, "gloo", str(steps), configuration]))["steps"]
-            on_two_ranks([*TORCHS, "gloo", str(steps), configuration, str(out)])
+            on_two_ranks([*TORCHS, "gloo", str(steps), configuration, str(out)], PRETEND)
             theirs += json.loads(out.read_text())["steps"]
     print(f"gloo, 2 ranks, {configuration}: a step {statistics.median(ours) * 1e3:.1f} ms, torch's {statistics.median(theirs) * 1e3:.1f} ms: "
           f"{statistics.median(theirs) / statistics.median(ours):.2f} times as long (fastest: {min(theirs) / min(ours):.2f})")

@@ -61,6 +61,7 @@ def gloo(steps, configuration):
     from tracker_scenarios import Transformer
 
     dist.init_process_group("gloo")
+    assert dist.get_world_size() == 2
     torch.set_num_threads(1)
     model = Transformer(vocabulary=512, dim=128, heads=4, layers=4)
     options = {"mesh": init_device_mesh("cpu", (dist.get_world_size(),))}
