@@ -74,7 +74,8 @@ class GPTCase {
                  .heads = c.number("heads", 2),
                  .layers = c.number("layers", 3),
                  .tied = c.has("tied"),
-                 .checkpointed = c.has("checkpoint")} {}
+                 .checkpointed = c.has("checkpoint"),
+                 .headless = c.has("chunked")} {}
 
   GPT build() const { return GPT(options_); }
 
@@ -95,6 +96,21 @@ class GPTCase {
     auto logits = model(batch.inputs);
     logits = logits.view({-1, options_.vocabulary});
     return at::cross_entropy_loss(logits, batch.targets);
+  }
+
+  /// The head and the loss of one text at a time, so that never all logits are there.
+  at::Tensor backward_by_chunks(GPT& model, const Batch& batch) const {
+    const auto hidden = model(batch.inputs);
+    const auto leaf = hidden.detach().requires_grad_();
+    at::Tensor total;
+    const auto texts = leaf.unbind(), targets = batch.targets.view({kBatch, options_.context}).unbind();
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto loss = at::cross_entropy_loss(model->head(texts[i]), targets[i]);
+      loss.backward();
+      total = total.defined() ? total + loss.detach() : loss.detach();
+    }
+    hidden.backward(leaf.grad());
+    return total;
   }
 
  private:

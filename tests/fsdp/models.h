@@ -157,6 +157,7 @@ TORCH_MODULE_IMPL(Head, nn::Hooked<HeadImpl>);
 struct GPTOptions {
   int vocabulary, context, dim, heads, layers;
   bool tied, checkpointed;
+  bool headless = false;  ///< Forward ends before the head, which is called by itself.
 };
 
 struct GPTImpl : torch::nn::Module {
@@ -165,9 +166,9 @@ struct GPTImpl : torch::nn::Module {
   nn::LayerNorm norm{nullptr};
   Head head{nullptr};
   at::Tensor order;
-  bool checkpointed;
+  bool checkpointed, headless;
 
-  explicit GPTImpl(const GPTOptions& options) : checkpointed(options.checkpointed) {
+  explicit GPTImpl(const GPTOptions& options) : checkpointed(options.checkpointed), headless(options.headless) {
     const int dim = options.dim;
     tokens = register_module("tokens", nn::Embedding(options.vocabulary, dim));
     places = register_module("places", nn::Embedding(options.context, dim));
@@ -187,7 +188,7 @@ struct GPTImpl : torch::nn::Module {
       x = run_block(std::dynamic_pointer_cast<nn::Hooked<BlockImpl>>(layer), x, checkpointed);
     }
     x = norm(x);
-    x = head(x);
+    if (!headless) x = head(x);
     return x;
   }
 };

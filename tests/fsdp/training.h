@@ -17,6 +17,7 @@
 #include "fsdp/kinds.h"
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/process_group.h"
+#include "plimsoll/fsdp/clip_grad_norm.h"
 #include "plimsoll/fsdp/fully_shard.h"
 #include "plimsoll/fsdp/materialize.h"
 #include "plimsoll/nn/adamw.h"
@@ -106,6 +107,7 @@ class Training {
         fsdp::FSDPModule(blocks_[0]).reshard();
       }
       see(step, losses);
+      if (case_.has("clip")) fsdp::clip_grad_norm_(model_->parameters(), std::stod(case_.text("clip")));
       look_(name + " optimizer");
       optimizer_->step();
       if (case_.has("optimizer_event")) {
@@ -284,6 +286,9 @@ class Training {
     auto batch = kind_.data(seed);
     if (batch.targets.defined()) batch.targets = batch.targets.to(device_);
     look_(name + " forward");
+    if constexpr (std::is_same_v<Kind, GPTCase>) {
+      if (case_.has("chunked")) return kind_.backward_by_chunks(model_, batch);
+    }
     auto loss = kind_.loss(model_, batch);
     look_(name + " backward");
     loss.backward();

@@ -43,6 +43,10 @@ CONFIGURATIONS = {
     "tied in a group": "model=gpt group=1 tied=1",
     "tied in a group, bf16": "model=gpt group=1 tied=1 param=bf16 reduce=f32",
     "tied in the root": "model=gpt tied=1",
+    "head by chunks": "model=gpt group=1 chunked=1 only=numbers",
+    "head by chunks, bf16": "model=gpt group=1 chunked=1 param=bf16 reduce=f32 output=f32 only=numbers",
+    "gradients clipped": "model=network clip=0.05 only=numbers",
+    "gradients clipped, bf16, hsdp": "model=gpt clip=0.5 param=bf16 reduce=f32 hsdp=2 least=2 only=numbers",
     "accumulation with sync": "model=network accumulate=sync",
     "accumulation without sync": "model=network accumulate=no_sync",
     "accumulation without sync, last backward told": "model=gpt accumulate=no_sync+last",
@@ -155,7 +159,7 @@ def line_of(words):
 
 def without_rounding(words):
     """Whether training in one process gives the same but for the order of sums."""
-    others = {"param", "reduce", "store", "divide", "all_reduce_hook", "second_mesh", "ignored"}
+    others = {"param", "reduce", "store", "divide", "all_reduce_hook", "second_mesh", "ignored", "chunked", "clip"}
     return not others & words.keys() and words.get("unused") != "odd_ranks"
 
 

@@ -116,9 +116,10 @@ class Head(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, vocabulary, context, dim, heads, layers, tied=False, checkpointed=False):
+    def __init__(self, vocabulary, context, dim, heads, layers, tied=False, checkpointed=False, headless=False):
         super().__init__()
         self.checkpointed = checkpointed
+        self.headless = headless  # Forward ends before the head, which is called by itself.
         self.tokens = nn.Embedding(vocabulary, dim)
         self.places = nn.Embedding(context, dim)
         self.layers = nn.ModuleList(Block(dim, heads) for _ in range(layers))
@@ -137,7 +138,8 @@ class GPT(nn.Module):
             else:
                 x = block(x)
         x = self.norm(x)
-        x = self.head(x)
+        if not self.headless:
+            x = self.head(x)
         return x
 
 
@@ -184,9 +186,11 @@ class GPTCase:
         self.layers = case.number("layers", 3)
         self.tied = case.has("tied")
         self.checkpointed = case.has("checkpoint")
+        self.chunked = case.has("chunked")
 
     def build(self):
-        return GPT(self.vocabulary, self.context, self.dim, self.heads, self.layers, self.tied, self.checkpointed)
+        sizes = self.vocabulary, self.context, self.dim, self.heads, self.layers
+        return GPT(*sizes, self.tied, self.checkpointed, self.chunked)
 
     def blocks(self, model):
         return list(model.layers)
@@ -200,3 +204,15 @@ class GPTCase:
         logits = model(inputs)
         logits = logits.view(-1, self.vocabulary)
         return torch.nn.functional.cross_entropy(logits, targets)
+
+    def backward_by_chunks(self, model, inputs, targets):
+        """The head and the loss of one text at a time, so that never all logits are there."""
+        hidden = model(inputs)
+        leaf = hidden.detach().requires_grad_()
+        total = 0
+        for text, target in zip(leaf, targets.view(self.batch, self.context)):
+            loss = torch.nn.functional.cross_entropy(model.head(text), target)
+            loss.backward()
+            total = total + loss.detach()
+        hidden.backward(leaf.grad)
+        return total

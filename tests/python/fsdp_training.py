@@ -197,6 +197,8 @@ class Training:
         if targets is not None:
             targets = targets.to(self.device)
         self.look(f"{name} forward")
+        if self.case.has("chunked"):
+            return self.kind.backward_by_chunks(self.model, inputs, targets)
         loss = self.kind.loss(self.model, inputs, targets)
         self.look(f"{name} backward")
         loss.backward()
@@ -219,6 +221,8 @@ class Training:
                 self.model.reshard()
                 self.blocks[0].reshard()
             see(step, losses)
+            if self.case.has("clip"):
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), float(self.case.text("clip")))
             self.look(f"step {step} optimizer")
             self.optimizer.step()
             if self.case.has("optimizer_event"):
