@@ -70,7 +70,7 @@ TEST_CASE("a mesh of two dimensions has a group along each, by number and by nam
   CHECK(mesh.to_string() == "DeviceMesh('cuda', 2x4, 'replicate' x 'shard')");
 }
 
-TEST_CASE("submeshes have the same groups, in the order of the names") {
+TEST_CASE("submeshes have the same groups, in the order of the mesh") {
   const FakeWorld world(9, 24);
   const auto mesh = DeviceMesh::init(at::kCPU, {2, 3, 4}, {"a", "b", "c"});
   CHECK(mesh.coordinate() == Ints{0, 2, 1});
@@ -79,11 +79,17 @@ TEST_CASE("submeshes have the same groups, in the order of the names") {
   CHECK(b.get_group() == mesh.get_group("b"));
   CHECK(b.coordinate() == Ints{2});
   CHECK(b.dim_names() == Names{"b"});
-  const auto ca = mesh[Names{"c", "a"}];
-  CHECK(ca.shape() == Ints{4, 2});
-  CHECK(ca.ranks() == Ints{8, 20, 9, 21, 10, 22, 11, 23});
-  CHECK(ca.coordinate() == Ints{1, 0});
-  CHECK(ca.get_group("a") == mesh.get_group("a"));
+  const auto ac = mesh[Names{"a", "c"}];
+  CHECK(ac.shape() == Ints{2, 4});
+  CHECK(ac.ranks() == Ints{8, 9, 10, 11, 20, 21, 22, 23});
+  CHECK(ac.coordinate() == Ints{0, 1});
+  CHECK(ac.get_group("a") == mesh.get_group("a"));
+  CHECK(error_text([&] {
+          mesh[Names{"c", "a"}];
+        }) ==
+        "The dimensions of DeviceMesh('cpu', 2x3x4, 'a' x 'b' x 'c') can be taken in their order only, and 'a' comes "
+        "before "
+        "the one named before it.");
   CHECK(mesh[Names{"a", "b", "c"}] == mesh);
   CHECK(b != mesh);
 }

@@ -210,7 +210,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& dim_names) con
   std::vector<int> dims;
   for (const auto& name : dim_names) {
     const int dim = dim_of_name(name);
-    TORCH_CHECK_VALUE(dims.empty() || dim > dims.back(), "The dimensions of ", to_string(),
+    TORCH_CHECK_VALUE(dims.empty() || dim >= dims.back(), "The dimensions of ", to_string(),
                       " can be taken in their order only, and '", name, "' comes before the one named before it.");
     dims.push_back(dim);
     layout->shape.push_back(layout_->shape[dim]);
