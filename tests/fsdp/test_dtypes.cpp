@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/fsdp/clip_grad_norm.h"
 
@@ -12,13 +12,9 @@
 using namespace plimsoll;
 using ranks::on_ranks;
 using ranks::Rank;
+using small::join;
 
 namespace {
-
-void join(const Rank& rank) {
-  distributed::init_process_group(
-      {.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-}
 
 /// A table of whole numbers that nobody trains, and weights.
 struct LookupImpl : torch::nn::Module {

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
 
@@ -10,23 +10,16 @@ using namespace plimsoll;
 using doctest::Contains;
 using ranks::on_ranks;
 using ranks::Rank;
+using small::join;
 
 namespace {
-
-void join(const Rank& rank) {
-  distributed::init_process_group({.backend = "gloo",
-                                   .store = rank.store(),
-                                   .rank = rank.rank,
-                                   .world_size = rank.size,
-                                   .timeout = std::chrono::seconds(20)});
-}
 
 enum class When : std::uint8_t { kForward, kBackward };
 
 /// The last rank ends in the second step, at the second layer. Returns what the others are told; they then leave the
 /// group, as a program that ends does, so that those who wait for them are told too.
 doctest::String lose_one(const Rank& rank, When when, const std::vector<int>& mesh_shape) {
-  join(rank);
+  join(rank, std::chrono::seconds(20));
   small::Net net;
   small::shard(net, {.mesh = mesh_shape.size() == 1 ? small::cpu_mesh()
                                                     : distributed::DeviceMesh::init(at::kCPU, mesh_shape, {"r", "s"})});

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/fsdp/fsdp_state.h"
@@ -13,13 +13,9 @@ using namespace plimsoll;
 using ranks::on_ranks;
 using ranks::Rank;
 using small::FakeWorld;
+using small::join;
 
 namespace {
-
-void join(const Rank& rank) {
-  distributed::init_process_group(
-      {.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-}
 
 struct CountingAllGather : fsdp::AllGather {
   int calls = 0, allocations = 0;

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/nn/sgd.h"
 
@@ -11,13 +11,9 @@ using namespace plimsoll;
 using ranks::on_ranks;
 using ranks::Rank;
 using small::FakeWorld;
+using small::join;
 
 namespace {
-
-void join(const Rank& rank) {
-  distributed::init_process_group(
-      {.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-}
 
 using Sizes = std::vector<std::int64_t>;
 

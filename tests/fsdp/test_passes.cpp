@@ -1,7 +1,7 @@
 #include <c10/core/InferenceMode.h>
 #include <doctest/doctest.h>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/nn/autograd_hooks.h"
@@ -12,13 +12,9 @@
 using namespace plimsoll;
 using ranks::on_ranks;
 using ranks::Rank;
+using small::join;
 
 namespace {
-
-void join(const Rank& rank) {
-  distributed::init_process_group(
-      {.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-}
 
 /// Does the same with a sharded model and with a whole one, and compares the gradients.
 template <class Work>

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "distributed/ranks.h"
+#include "fsdp/join.h"
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/nn/sgd.h"
@@ -11,6 +11,7 @@
 using namespace plimsoll;
 using ranks::on_ranks;
 using ranks::Rank;
+using small::join;
 
 namespace {
 
@@ -25,11 +26,6 @@ struct Plan {
   fsdp::ReshardAfterForward reshard = {};
   fsdp::MixedPrecisionPolicy precision = {};
 };
-
-void join(const Rank& rank) {
-  distributed::init_process_group(
-      {.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-}
 
 fsdp::FSDPModule shard(small::Net& net, const Plan& plan) {
   fsdp::FullyShardOptions options{.reshard_after_forward = plan.reshard, .mp_policy = plan.precision};
