@@ -2,11 +2,13 @@
 
 #include "plimsoll/capture/cpu_tap.h"
 #include "plimsoll/capture/cuda_trace.h"
+#include "plimsoll/capture/host_tap.h"
 
 namespace plimsoll::capture {
 
 Subscription::Subscription(Listener& listener) : listener_(listener) {
   install_cpu_tap();
+  install_host_tap();
   start_cuda_trace();
   settle_cuda_trace();
   Registry::of_process().subscribe(listener);
@@ -17,9 +19,10 @@ Subscription::~Subscription() { Registry::of_process().unsubscribe(listener_); }
 void settle() { settle_cuda_trace(); }
 
 std::optional<Registry::Found> adopt(const at::Tensor& tensor) {
-  auto found = find(tensor);
-  if (!found && tensor.defined() && tensor.has_storage() && adopt_cpu_storage(tensor.storage())) found = find(tensor);
-  return found;
+  const auto found = find(tensor);
+  if (found || !tensor.defined() || !tensor.has_storage()) return found;
+  const auto& storage = tensor.storage();
+  return adopt_cpu_storage(storage) || adopt_pinned_storage(storage) ? find(tensor) : std::nullopt;
 }
 
 std::optional<Registry::Found> find(const at::Tensor& tensor) {

@@ -12,7 +12,8 @@
 namespace plimsoll::capture {
 
 /// A listener's time of listening. It hears of CPU and CUDA memory on every thread, and first of all that is alive (on the
-/// CPU: that was made while somebody listened, or was adopted). Other devices it hears of on threads with a ReportingScope.
+/// CPU: that was made while somebody listened, or was adopted; pinned memory is the CPU's). Other devices it hears of on
+/// threads with a ReportingScope.
 class Subscription {
  public:
   /// Throws where the memory of this process cannot be seen; see start_cuda_trace.

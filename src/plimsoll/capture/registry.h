@@ -16,8 +16,8 @@
 
 namespace plimsoll::capture {
 
-/// Which addresses are allocated, and who hears of it. The sources (CPU tap, CUDA trace, reporting channel) tell it; there
-/// is one in the process, and it is never destroyed, because deleters outlive every static object.
+/// Which addresses are allocated, and who hears of it. The sources (CPU tap, host tap, CUDA trace, reporting channel) tell
+/// it; there is one in the process, and it is never destroyed, because deleters outlive every static object.
 ///
 /// Thread-safe. Lock order: the allocator's own lock, then this one, then whatever a listener locks. Whoever calls in here
 /// holds no lock that a listener takes.

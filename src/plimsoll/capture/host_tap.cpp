@@ -1,0 +1,160 @@
+#include "plimsoll/capture/host_tap.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/AllocatorConfig.h>
+#include <c10/util/Exception.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "plimsoll/capture/registry.h"
+
+// [Note: the context of pinned memory]
+// The host allocator hands no block out again while a stream uses it. Whoever starts a copy tells it so, with
+// record_event(address, context, stream): the address may lie within the block (a slice), and the context says which block
+// it is (copy_kernel_cuda in Copy.cu). So the context stays the allocator's own, and only the deleter is exchanged. It is
+// given the context and nothing else; what it needs besides is kept aside, under the context.
+
+namespace plimsoll::capture {
+
+namespace {
+
+const c10::Device kCpu(c10::kCPU);
+constexpr ledger::StreamId kNoStream{0};
+
+/// What the tap's deleter stands for, by context. Never destroyed, because deleters outlive every static object.
+class TakenOver {
+ public:
+  struct Block {
+    const void* address = nullptr;
+    c10::DeleterFnPtr deleter = nullptr;
+  };
+
+  static TakenOver& of_process() {
+    static auto* taken_over = new TakenOver;
+    return *taken_over;
+  }
+
+  /// Returns false where the context is known already: the block has been taken over by a tap below, or it shares its context
+  /// with another one, and nobody could tell which of the two is given back.
+  bool insert(void* context, const Block& block) {
+    std::lock_guard lock(mutex_);
+    return blocks_.emplace(context, block).second;
+  }
+
+  std::optional<Block> take(void* context) noexcept {
+    std::lock_guard lock(mutex_);
+    const auto entry = blocks_.find(context);
+    if (entry == blocks_.end()) return std::nullopt;
+    const Block block = entry->second;
+    blocks_.erase(entry);
+    return block;
+  }
+
+ private:
+  std::mutex mutex_;
+  ska::flat_hash_map<void*, Block> blocks_;
+};
+
+void release(void* context) {
+  auto& registry = Registry::of_process();
+  const auto block = TakenOver::of_process().take(context);
+  if (!block) return registry.defect("a block of pinned memory was given back twice");
+  // In this order: once the allocator has it, another thread may be given the same block.
+  registry.freed(kCpu, block->address);
+  block->deleter(context);
+}
+
+bool take_over(c10::DataPtr& pointer) {
+  void* const context = pointer.get_context();
+  const auto deleter = pointer.get_deleter();
+  if (pointer.get() == nullptr || context == nullptr) return false;
+  return TakenOver::of_process().insert(context, {pointer.get(), deleter}) &&
+         pointer.compare_exchange_deleter(deleter, &release);
+}
+
+/// Mirrors CachingHostAllocatorImpl::allocate (torch 2.13).
+Bytes counted_bytes(std::size_t asked) {
+  using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+  const auto largest_rounded = std::min(Config::pinned_max_round_threshold(), Config::pinned_max_cached_size());
+  return asked <= largest_rounded ? std::bit_ceil(asked) : asked;
+}
+
+class HostTap final : public at::HostAllocator {
+ public:
+  explicit HostTap(at::HostAllocator& below) : below_(below) {}
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto pointer = below_.allocate(bytes);
+    auto& registry = Registry::of_process();
+    if (registry.has_listeners() && take_over(pointer)) {
+      registry.allocated(kCpu, pointer.get(), counted_bytes(bytes), kNoStream);
+    }
+    return pointer;
+  }
+
+  // raw_deleter() stays null, as torch's own is: it would promise that all memory has the same deleter.
+
+  bool is_simple_data_ptr(const c10::DataPtr& pointer) const override { return below_.is_simple_data_ptr(pointer); }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    below_.copy_data(destination, source, bytes);
+  }
+  bool record_event(void* address, void* context, c10::Stream stream) override {
+    return below_.record_event(address, context, stream);
+  }
+  void empty_cache() override { below_.empty_cache(); }
+  at::HostStats get_stats() override { return below_.get_stats(); }
+  void reset_accumulated_stats() override { below_.reset_accumulated_stats(); }
+  void reset_peak_stats() override { below_.reset_peak_stats(); }
+  void begin_allocate_to_pool(c10::MempoolId_t pool, std::function<bool(c10::Stream)> filter) override {
+    below_.begin_allocate_to_pool(pool, std::move(filter));
+  }
+  void end_allocate_to_pool(c10::MempoolId_t pool) override { below_.end_allocate_to_pool(pool); }
+  void release_pool(c10::MempoolId_t pool) override { below_.release_pool(pool); }
+
+ private:
+  at::HostAllocator& below_;
+};
+
+std::mutex installing;
+HostTap* installed = nullptr;             // The last of them; taps are never destroyed, because storages point to them.
+c10::DeleterFnPtr own_deleter = nullptr;  // That of the allocator below the first tap.
+
+}  // namespace
+
+void install_host_tap() {
+  if (!at::globalContext().hasCUDA()) return;
+  std::lock_guard lock(installing);
+  auto* const current = at::getHostAllocator(c10::kCUDA);
+  if (current == installed) return;
+  // Nothing is allocated for nothing, and yet the deleter is told.
+  if (installed == nullptr) own_deleter = current->allocate(0).get_deleter();
+  installed = new HostTap(*current);
+  // As in install_cpu_tap.
+  for (const int priority : {0, 255}) {
+    at::setHostAllocator(c10::kCUDA, installed, static_cast<std::uint8_t>(priority));
+    if (at::getHostAllocator(c10::kCUDA) == installed) return;
+  }
+  TORCH_CHECK(false, "the host allocator set with at::setHostAllocator does not give way to one of the same priority");
+}
+
+bool adopt_pinned_storage(const c10::Storage& storage) {
+  auto* const implementation = storage.unsafeGetStorageImpl();
+  if (!storage.device().is_cpu() || storage.data() == nullptr) return false;
+  std::lock_guard lock(installing);  // Of two threads that adopt it, the second finds it.
+  if (Registry::of_process().find(kCpu, storage.data())) return true;
+  auto& pointer = implementation->_mutable_data_ptr_no_checks();
+  if (installed == nullptr || pointer.get_deleter() != own_deleter || !take_over(pointer)) return false;
+  implementation->set_allocator(installed);
+  Registry::of_process().allocated(kCpu, storage.data(), counted_bytes(storage.nbytes()), kNoStream);
+  return true;
+}
+
+}  // namespace plimsoll::capture
