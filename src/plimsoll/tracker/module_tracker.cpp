@@ -9,12 +9,6 @@
 
 namespace plimsoll {
 
-bool is_gone(const std::weak_ptr<torch::nn::Module>& module) {
-  const std::weak_ptr<torch::nn::Module> never_owned;
-  const bool owned = module.owner_before(never_owned) || never_owned.owner_before(module);
-  return owned && module.expired();
-}
-
 ModuleTracker::ModuleTracker() : state_(std::make_shared<State>()) {}
 ModuleTracker::~ModuleTracker() { exit(); }
 

@@ -13,6 +13,7 @@
 
 #include "plimsoll/nn/hook_handle.h"
 #include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/module_life.h"
 
 namespace plimsoll {
 
@@ -25,8 +26,7 @@ struct ModuleHooks {
   std::function<void(torch::nn::Module*, const std::string& fqn)> post_backward = nullptr;
 };
 
-/// Whether the module was destroyed. One that no shared pointer ever owned is taken to be there.
-bool is_gone(const std::weak_ptr<torch::nn::Module>& module);
+using nn::is_gone;
 
 /// Knows which modules are running, forward or backward; the counterpart of torch's ModTracker.
 ///

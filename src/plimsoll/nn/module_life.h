@@ -1,0 +1,16 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+
+namespace plimsoll::nn {
+
+/// Whether the module was destroyed. One that no shared pointer ever owned is taken to be there.
+inline bool is_gone(const std::weak_ptr<torch::nn::Module>& module) {
+  const std::weak_ptr<torch::nn::Module> never_owned;
+  const bool owned = module.owner_before(never_owned) || never_owned.owner_before(module);
+  return owned && module.expired();
+}
+
+}  // namespace plimsoll::nn
