@@ -173,6 +173,11 @@ void destroy_process_group() {
 
 int get_rank() { return default_group()->getRank(); }
 
+std::string get_backend() {
+  default_group();  // Throws where there is none.
+  return world().backend;
+}
+
 int get_world_size() { return default_group()->getSize(); }
 
 ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& options) {

@@ -49,6 +49,8 @@ void destroy_process_group();
 
 int get_rank();        ///< In the default group.
 int get_world_size();  ///< Of the default group.
+/// The default group's: "gloo", "nccl", "fake", or the name that a group of the caller's own gives.
+std::string get_backend();
 
 struct NewGroupOptions {
   std::string description = {};
