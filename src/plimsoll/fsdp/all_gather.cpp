@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plimsoll/fsdp/storage.h"
+#include "plimsoll/fsdp/memory_use.h"
 
 namespace plimsoll::fsdp {
 namespace {
@@ -33,6 +33,7 @@ std::vector<at::Tensor> all_gather_inputs_of(const FSDPParams& params) {
   }
   if (cast.empty()) return inputs;
   const FSDPParam& first = *params[cast[0]];
+  const MemoryScope memory(MemoryUse::kAllGatherInput);
   const at::Tensor flat =
       at::empty({sum(cast_numels)}, at::TensorOptions().device(first.device()).dtype(*first.param_dtype()));
   auto parts = flat.split_with_sizes(cast_numels);
@@ -77,7 +78,10 @@ AllGatherResult foreach_all_gather(const FSDPParams& params, const ProcessGroup&
     }
     for (const at::Tensor& input : inputs) result.input_split_sizes.push_back(input.numel());
     const auto numel = sum(result.input_split_sizes);
-    result.all_gather_output = comm.allocate(numel * world_size, dtype, device);
+    {
+      const MemoryScope memory(MemoryUse::kAllGatherOutput);
+      result.all_gather_output = comm.allocate(numel * world_size, dtype, device);
+    }
     own = result.all_gather_output.narrow(0, numel * rank, numel);
     const auto parts = own.split_with_sizes(result.input_split_sizes);
     at::_foreach_copy_(parts, inputs);
@@ -104,9 +108,10 @@ void foreach_all_gather_copy_out(const AllGatherResult& result, const FSDPParams
   for (std::size_t i = 0; i < params.size(); i++) {
     FSDPParam& param = *params[i];
     param.init_all_gather_output(result.input_numels[i], result.input_dtypes[i], world_size, device);
-    alloc_storage(param.all_gather_output());
+    param.alloc_all_gather_output();
     at::Tensor output = param.all_gather_output();
     if (param.shard_dim() != 0) {
+      const MemoryScope memory(MemoryUse::kAllGatherCopyOut);
       output = at::empty_like(output);
       to_join.emplace_back(&param, output);
     }

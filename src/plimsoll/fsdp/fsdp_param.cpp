@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/fsdp/shard_size.h"
 #include "plimsoll/fsdp/storage.h"
 
@@ -50,8 +51,9 @@ bool same_storage(const at::Tensor& a, const at::Tensor& b) {
 
 const FSDPParam* managed(const at::Tensor& param) { return ManagedParams::instance().find(param); }
 
-FSDPParam::FSDPParam(at::Tensor param, std::string name, const Config& config)
+FSDPParam::FSDPParam(at::Tensor param, std::string name, const Config& config, const FSDPParamGroup& group)
     : param_(std::move(param)),
+      group_(group),
       name_(std::move(name)),
       fqn_(name_),
       post_forward_mesh_info_(config.post_forward_mesh_info),
@@ -172,6 +174,7 @@ void FSDPParam::to_sharded_post_forward() {
   TORCH_CHECK(numel % world_size == 0, "The gathered parameter ", fqn_, " has ", numel,
               " elements, which cannot be split over the ", world_size, " ranks of reshard_after_forward.");
   const auto shard_numel = numel / world_size;
+  const MemoryScope memory(MemoryUse::kPostForwardShard);
   // A copy, so that the whole can be freed.
   post_forward_data_ =
       all_gather_output_.narrow(0, shard_numel * post_forward_mesh_info_->shard_mesh_rank, shard_numel).clone();
@@ -214,6 +217,8 @@ void FSDPParam::reset_sharded_param() {
     sharded_ = local.narrow(shard_dim_, 0, sharded_size_[static_cast<std::size_t>(shard_dim_)]);
   }
   if (updated) show(Shown::kSharded, sharded_);
+  const GroupScope scope(group_);
+  tell(MemoryUse::kShardedParam, sharded_param_data_);
 }
 
 void FSDPParam::check_unchanged() const {
@@ -256,6 +261,7 @@ const at::Tensor& FSDPParam::flat_shard() const {
 at::Tensor FSDPParam::all_gather_input() const {
   TORCH_INTERNAL_ASSERT(sharded_state_ != ShardedState::kUnsharded);
   at::Tensor input = flat_shard();
+  const MemoryScope memory(MemoryUse::kAllGatherInput);
   if (sharded_state_ == ShardedState::kSharded && offload_to_cpu_) input = input.to(device_, /*non_blocking=*/true);
   if (param_dtype_ && input.scalar_type() != *param_dtype_) input = input.to(*param_dtype_);
   return input;
@@ -263,7 +269,13 @@ at::Tensor FSDPParam::all_gather_input() const {
 
 void FSDPParam::init_all_gather_output(std::int64_t numel, at::ScalarType dtype, int world_size, at::Device device) {
   if (all_gather_output_.defined()) return;
+  const MemoryScope memory(MemoryUse::kUnshardedParam);
   all_gather_output_ = at::empty({numel * world_size}, at::TensorOptions().dtype(dtype).device(device));
+}
+
+void FSDPParam::alloc_all_gather_output() {
+  const MemoryScope memory(MemoryUse::kUnshardedParam);
+  alloc_storage(all_gather_output_);
 }
 
 void FSDPParam::init_unsharded_param() {

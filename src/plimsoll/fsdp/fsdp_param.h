@@ -20,6 +20,8 @@
 
 namespace plimsoll::fsdp {
 
+class FSDPParamGroup;
+
 enum class ShardedState : std::uint8_t {
   kSharded,             ///< The module shows the shard; nothing else of the parameter takes memory.
   kShardedPostForward,  ///< Freed after forward but for a larger shard, over fewer ranks, that backward gathers from.
@@ -57,8 +59,8 @@ class FSDPParam {
     AnyOffloadPolicy offload_policy;
   };
 
-  /// Shards the parameter at once. `name` is its name in its module.
-  FSDPParam(at::Tensor param, std::string name, const Config& config);
+  /// Shards the parameter at once. `name` is its name in its module; `group` outlives it.
+  FSDPParam(at::Tensor param, std::string name, const Config& config, const FSDPParamGroup& group);
   ~FSDPParam();
   FSDPParam(const FSDPParam&) = delete;
   FSDPParam& operator=(const FSDPParam&) = delete;
@@ -66,6 +68,7 @@ class FSDPParam {
   /// The parameter as the module and the optimizer hold it.
   const at::Tensor& param() const { return param_; }
   const std::string& fqn() const { return fqn_; }
+  const FSDPParamGroup& group() const { return group_; }
   void set_fqn(std::string fqn) { fqn_ = std::move(fqn); }
 
   // --- What it is ------------------------------------------------------------------------------------------------
@@ -109,8 +112,11 @@ class FSDPParam {
   /// Flat, padded, as stored: what a copy of many parameters at once starts from. REQUIRES: not unsharded.
   const at::Tensor& flat_shard() const;
   const at::Tensor& sharded_param_data() const { return sharded_param_data_; }
+  const at::Tensor& post_forward_data() const { return post_forward_data_; }
   /// Flat: the shards of all ranks. Undefined before the first all-gather.
   const at::Tensor& all_gather_output() const { return all_gather_output_; }
+  /// Gives it memory, where it was freed.
+  void alloc_all_gather_output();
   void init_all_gather_output(std::int64_t numel, at::ScalarType dtype, int world_size, at::Device device);
   void init_unsharded_param();
   bool has_unsharded_param() const { return unsharded_.defined(); }
@@ -118,7 +124,8 @@ class FSDPParam {
 
   // --- Gradients -------------------------------------------------------------------------------------------------
 
-  /// The whole parameter's gradient, undefined where there is none.
+  /// The shard's gradient, and the whole parameter's; undefined where there is none.
+  at::Tensor sharded_grad() const;
   at::Tensor unsharded_grad() const;
   void clear_unsharded_grad();
   at::Tensor unsharded_accumulated_grad;  ///< In the reduce dtype, from backwards that did not reduce.
@@ -146,6 +153,7 @@ class FSDPParam {
   void free_unsharded_param();
 
   at::Tensor param_;
+  const FSDPParamGroup& group_;
   std::string name_;
   std::string fqn_;
   MeshInfo mesh_info_;

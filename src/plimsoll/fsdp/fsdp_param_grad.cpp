@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plimsoll/fsdp/fsdp_param.h"
+#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/nn/autograd_hooks.h"
 
 // The gradients of the two forms, see [Note: One tensor, two forms].
@@ -28,6 +29,8 @@ void FSDPParam::on_gradient(const at::Tensor& gradient) {
       " came to the parameter '", fqn_, "', which is whole now and has shape ", at::IntArrayRef(orig_size_),
       ": something was computed from its shard, outside of its module's forward. Do that backward while the module "
       "is at rest, or call unshard() before computing it.");
+  const GroupScope scope(group_);
+  tell(MemoryUse::kUnshardedGrad, gradient);
   show_unsharded_grad();
 }
 
@@ -53,6 +56,10 @@ void FSDPParam::show_sharded_grad() {
   if (shown_ == Shown::kUnsharded && sharded_state_ != ShardedState::kUnsharded) show(Shown::kSharded, sharded_);
 }
 
+at::Tensor FSDPParam::sharded_grad() const {
+  return shows_unsharded_grad_ ? hidden_grad_ : static_cast<const at::Tensor&>(param_.grad());
+}
+
 at::Tensor FSDPParam::unsharded_grad() const {
   return shows_unsharded_grad_ ? static_cast<const at::Tensor&>(param_.grad()) : hidden_grad_;
 }
@@ -72,14 +79,20 @@ void FSDPParam::accumulate_unsharded_grad_if_needed() {
 
 void FSDPParam::to_accumulated_grad_if_needed() {
   const at::Tensor grad = unsharded_grad();
-  if (!reduce_dtype_ || !grad.defined() || grad.scalar_type() == *reduce_dtype_) return;
+  if (!grad.defined()) return;
+  if (!reduce_dtype_ || grad.scalar_type() == *reduce_dtype_) {
+    tell(MemoryUse::kAccumulatedGrad, grad);
+    return;
+  }
   const at::NoGradGuard no_grad;
+  const MemoryScope memory(MemoryUse::kAccumulatedGrad);
   clear_unsharded_grad();
   unsharded_accumulated_grad = grad.to(*reduce_dtype_);
 }
 
 void FSDPParam::set_sharded_grad(at::Tensor grad) {
   TORCH_INTERNAL_ASSERT(!shows_unsharded_grad_);
+  tell(MemoryUse::kShardedGrad, grad);
   param_.mutable_grad() = std::move(grad);
 }
 

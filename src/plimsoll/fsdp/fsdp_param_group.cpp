@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/fsdp/post_backward.h"
-#include "plimsoll/fsdp/storage.h"
 #include "plimsoll/nn/autograd_hooks.h"
 
 namespace plimsoll::fsdp {
@@ -21,7 +21,9 @@ FSDPParamGroup::FSDPParamGroup(const std::vector<NamedParam>& params, std::vecto
       device_(config.device),
       mp_policy_(config.mp_policy),
       offloads_(std::holds_alternative<CPUOffloadPolicy>(config.offload_policy)) {
-  for (const auto& [param, name] : params) fsdp_params_.push_back(std::make_unique<FSDPParam>(param, name, config));
+  for (const auto& [param, name] : params) {
+    fsdp_params_.push_back(std::make_unique<FSDPParam>(param, name, config, *this));
+  }
 }
 
 // --- Initialization ------------------------------------------------------------------------------------------------
@@ -124,6 +126,7 @@ void FSDPParamGroup::unshard(bool async_op) {
     return;
   }
   RECORD_USER_SCOPE(with_fqn("FSDP::all_gather"));
+  const GroupScope scope(*this);
   const c10::InferenceMode no_inference(false);
   all_gather_result_ = foreach_all_gather(fsdp_params_, group, async_op,
                                           comm_ctx->get_all_gather_streams(async_op, training_state, device_), device_,
@@ -137,13 +140,14 @@ void FSDPParamGroup::copy_out_alone() {
   for (const auto& param : fsdp_params_) {
     input = param->all_gather_input();
     param->init_all_gather_output(input.numel(), input.scalar_type(), 1, device_);
-    alloc_storage(param->all_gather_output());
+    param->alloc_all_gather_output();
     param->all_gather_output().copy_(input);
   }
 }
 
 void FSDPParamGroup::wait_for_unshard() {
   if (!all_gather_result_) return;
+  const GroupScope scope(*this);
   const c10::InferenceMode no_inference(false);
   const bool async_op = all_gather_result_->all_gather_work != nullptr;
   std::optional<AllGatherState> previous;  // Freed on return, see [Note: Overlapping copy-in and all-gather].
@@ -209,6 +213,7 @@ void FSDPParamGroup::to_sharded() {
 
 void FSDPParamGroup::to_sharded_post_forward() {
   if (is_sharded_post_forward()) return;
+  const GroupScope scope(*this);
   const at::NoGradGuard no_grad;
   for (const auto& param : fsdp_params_) param->to_sharded_post_forward();
   sharded_state_ = ShardedState::kShardedPostForward;

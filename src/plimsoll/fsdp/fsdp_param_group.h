@@ -12,6 +12,7 @@
 
 #include "plimsoll/fsdp/comm_context.h"
 #include "plimsoll/fsdp/fsdp_param.h"
+#include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/nn/hooks.h"
 
 namespace plimsoll::fsdp {
@@ -72,6 +73,8 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   void clear_module_fqn();
   /// `grad()` of the parameters is the shards' again.
   void show_sharded_grads();
+  /// All that it holds memory for now, and what for.
+  void for_each_held(const std::function<void(MemoryUse, const at::Tensor&)>& visit) const;
 
   void set_separate_reduce_scatter_group(bool enable, std::map<std::vector<int>, ProcessGroup>& new_groups);
 
@@ -106,6 +109,8 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   const ProcessGroup& all_gather_process_group() const;
   const ProcessGroup& reduce_scatter_process_group() const;
   bool uses_post_forward_mesh() const { return post_forward_mesh_info && post_forward_mesh_info != mesh_info_; }
+  void gather_for_backward(bool default_prefetch);
+  void free_and_reduce();
   void copy_out_alone();
   void wait_all_gather_streams_on_event(const Event& event);
   void wait_for_post_backward();

@@ -5,11 +5,18 @@
 
 #include "plimsoll/fsdp/fsdp_param_group.h"
 #include "plimsoll/fsdp/reduce.h"
+#include "plimsoll/fsdp/runtime_observer.h"
 
 // Backward, from the first gradient of a module's outputs to the reduced gradients of its shards.
 namespace plimsoll::fsdp {
 
 void FSDPParamGroup::pre_backward(bool default_prefetch) {
+  tell(Stage::kBeforePreBackward, *this);
+  gather_for_backward(default_prefetch);
+  tell(Stage::kAfterPreBackward, *this);
+}
+
+void FSDPParamGroup::gather_for_backward(bool default_prefetch) {
   if (training_state == TrainingState::kPreBackward) return;
   RECORD_USER_SCOPE(with_fqn("FSDP::pre_backward"));
   training_state = TrainingState::kPreBackward;
@@ -21,8 +28,18 @@ void FSDPParamGroup::pre_backward(bool default_prefetch) {
   if (default_prefetch) backward_prefetch();
 }
 
-// Mirrors FSDPParamGroup.post_backward (torch 2.13).
 void FSDPParamGroup::post_backward() {
+  const GroupScope scope(*this);
+  if (is_observed()) {
+    for (const auto& param : fsdp_params_) tell(MemoryUse::kUnshardedGrad, param->unsharded_grad());
+  }
+  tell(Stage::kBeforePostBackward, *this);
+  free_and_reduce();
+  tell(Stage::kAfterPostBackward, *this);
+}
+
+// Mirrors FSDPParamGroup.post_backward (torch 2.13).
+void FSDPParamGroup::free_and_reduce() {
   // Of a group of modules only some ran: then no pre-backward hook was registered, and none has run.
   const bool partial_group = modules_.size() > 1 && training_state == TrainingState::kForward;
   training_state = TrainingState::kPostBackward;
@@ -59,6 +76,7 @@ std::vector<at::Tensor> FSDPParamGroup::take_unsharded_grads(std::vector<FSDPPar
       grad = param->unsharded_grad();
       param->clear_unsharded_grad();
     } else if (reduce_scatter_unused_params && param->param().requires_grad()) {
+      const MemoryScope memory(MemoryUse::kUnshardedGrad);
       grad = at::zeros_like(param->unsharded_param());
     } else {
       continue;
@@ -148,6 +166,28 @@ void FSDPParamGroup::reset_iter_state() {
     param->clear_unsharded_grad();
     param->unsharded_accumulated_grad.reset();
     param->show_sharded_grad();
+  }
+}
+
+void FSDPParamGroup::for_each_held(const std::function<void(MemoryUse, const at::Tensor&)>& visit) const {
+  const auto visit_defined = [&](MemoryUse use, const at::Tensor& tensor) {
+    if (tensor.defined()) visit(use, tensor);
+  };
+  const bool in_backward =
+      training_state == TrainingState::kPreBackward || training_state == TrainingState::kPostBackward;
+  for (const auto& param : fsdp_params_) {
+    visit_defined(MemoryUse::kShardedParam, param->sharded_param_data());
+    visit_defined(MemoryUse::kShardedGrad, param->sharded_grad());
+    visit_defined(MemoryUse::kUnshardedParam, param->all_gather_output());
+    visit_defined(MemoryUse::kPostForwardShard, param->post_forward_data());
+    visit_defined(in_backward ? MemoryUse::kUnshardedGrad : MemoryUse::kAccumulatedGrad, param->unsharded_grad());
+    visit_defined(MemoryUse::kAccumulatedGrad, param->unsharded_accumulated_grad);
+  }
+  if (all_gather_result_) visit_defined(MemoryUse::kAllGatherOutput, all_gather_result_->all_gather_output);
+  visit_defined(MemoryUse::kPartialGrad, partial_reduce_output_);
+  // Where it is a gradient as well, it is named as one.
+  if (all_reduce_state_ && all_reduce_state_->all_reduce_input.scalar_type() != orig_dtype_) {
+    visit_defined(MemoryUse::kAllReduce, all_reduce_state_->all_reduce_input);
   }
 }
 

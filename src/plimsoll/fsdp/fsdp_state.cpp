@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
+#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/module_life.h"
 
 namespace plimsoll::fsdp {
 namespace {
@@ -26,7 +28,17 @@ FSDPState::FSDPState(std::vector<torch::nn::Module*> modules, at::Device device,
     : auto_reshard_after_forward(an_auto_reshard_after_forward),
       modules_(std::move(modules)),
       device_(device),
-      mp_policy_(mp_policy) {}
+      mp_policy_(mp_policy) {
+  for (auto* module : modules_) owners_of_modules_.push_back(module->weak_from_this());
+}
+
+std::vector<torch::nn::Module*> FSDPState::living_modules() const {
+  std::vector<torch::nn::Module*> living;
+  for (std::size_t i = 0; i < modules_.size(); i++) {
+    if (!nn::is_gone(owners_of_modules_[i])) living.push_back(modules_[i]);
+  }
+  return living;
+}
 
 std::shared_ptr<FSDPState> FSDPState::of(const torch::nn::Module& module) {
   const auto* hooks = dynamic_cast<const nn::Hookable*>(&module);
@@ -115,6 +127,12 @@ void FSDPState::inputs_to_device(nn::Tensors& arguments) const {
 }
 
 void FSDPState::pre_forward(nn::Tensors& arguments) {
+  tell(Stage::kBeforePreForward, *this);
+  gather_for_forward(arguments);
+  tell(Stage::kAfterPreForward, *this);
+}
+
+void FSDPState::gather_for_forward(nn::Tensors& arguments) {
   // A checkpoint runs forward again: pre-backward has gathered the parameters, unless an earlier backward freed them.
   if (training_state_ == TrainingState::kPreBackward) {
     for (const auto& group : fsdp_param_groups) {
@@ -142,6 +160,12 @@ void FSDPState::pre_forward(nn::Tensors& arguments) {
 }
 
 void FSDPState::post_forward(nn::Tensors& results) {
+  tell(Stage::kBeforePostForward, *this);
+  free_after_forward(results);
+  tell(Stage::kAfterPostForward, *this);
+}
+
+void FSDPState::free_after_forward(nn::Tensors& results) {
   if (training_state_ == TrainingState::kPreBackward) {
     cast_output_dtype(results);
     return;
@@ -169,11 +193,13 @@ void FSDPState::force_complete_incomplete_states(nn::Tensors& results) {
   for (auto state = states.rbegin(); state != states.rend(); ++state) {
     FSDPState& incomplete = **state;
     if (&incomplete == this || incomplete.modules_to_run_forward_.empty()) continue;
+    tell(Stage::kBeforePostForward, incomplete);
     for (const auto& group : incomplete.fsdp_param_groups) group->post_forward();
     incomplete.register_pre_backward_hook(results);
     incomplete.training_state_ = TrainingState::kIdle;
     incomplete.cast_output_dtype(results);
     incomplete.modules_to_run_forward_.clear();
+    tell(Stage::kAfterPostForward, incomplete);
   }
 }
 

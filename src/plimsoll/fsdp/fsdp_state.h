@@ -47,6 +47,8 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   void reset_iter_state();
 
   const std::vector<torch::nn::Module*>& modules() const { return modules_; }
+  /// Those of them that were not destroyed.
+  std::vector<torch::nn::Module*> living_modules() const;
   at::Device device() const { return device_; }
   bool is_root() const { return is_root_ == true; }
   TrainingState training_state() const { return training_state_; }
@@ -61,6 +63,8 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   bool auto_reshard_after_forward;  ///< Nobody said whether to: the root does not.
 
  private:
+  void gather_for_forward(nn::Tensors& arguments);
+  void free_after_forward(nn::Tensors& results);
   void register_hooks(torch::nn::Module& module);
   void check_is_own(const torch::nn::Module& module) const;
   void root_pre_forward(nn::Tensors& arguments);
@@ -78,6 +82,7 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   std::vector<std::shared_ptr<FSDPState>> all_states() const;
 
   std::vector<torch::nn::Module*> modules_;
+  std::vector<std::weak_ptr<torch::nn::Module>> owners_of_modules_;  // Of each; empty where there is none.
   at::Device device_;
   MixedPrecisionPolicy mp_policy_;
   std::optional<bool> is_root_;  // Known from the first forward on.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plimsoll/fsdp/divide_factors.h"
+#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/nn/optim_number.h"
 
 namespace plimsoll::fsdp {
@@ -47,14 +48,20 @@ void lay_shards_in_a_row(const std::vector<FSDPParam*>& params, std::vector<at::
     if (dim == 0) continue;
     auto chunks = named.unsharded_grad.chunk(world_size, dim);
     named.chunks_of = named.unsharded_grad;
+    const MemoryScope memory(MemoryUse::kUnshardedGrad);
     grads[i] = at::cat(chunks, 0);
   }
+}
+
+at::Tensor allocate(const ReducePlan& plan, MemoryUse use, std::int64_t numel, at::ScalarType dtype) {
+  const MemoryScope memory(use);
+  return plan.reduce_scatter_comm.allocate(numel, dtype, plan.device);
 }
 
 // On the current stream. Frees the gradients.
 at::Tensor copy_in(std::vector<at::Tensor>& grads, std::int64_t numel, at::ScalarType dtype, int world_size,
                    const ReducePlan& plan) {
-  at::Tensor input = plan.reduce_scatter_comm.allocate(numel, dtype, plan.device);
+  at::Tensor input = allocate(plan, MemoryUse::kReduceScatterInput, numel, dtype);
   at::Tensor rows = input.view({world_size, -1});
   at::_chunk_cat_out(rows, grads, /*dim=*/0, /*num_chunks=*/world_size);
   while (!grads.empty()) grads.pop_back();
@@ -107,7 +114,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
   result.post_reduce_stream = plan.reduce_scatter_stream;
   {
     const StreamScope scope(plan.reduce_scatter_stream);
-    reduce_output = plan.reduce_scatter_comm.allocate(input_numel / world_size, reduce_dtype, plan.device);
+    reduce_output = allocate(plan, MemoryUse::kReduceScatterOutput, input_numel / world_size, reduce_dtype);
     divide_if_needed(result.reduce_scatter_input, factors.before);
     if (world_size > 1) {
       plan.reduce_scatter_comm(reduce_output, result.reduce_scatter_input, plan.reduce_scatter_group,
@@ -122,6 +129,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
       if (!plan.all_reduce_grads) {
         result.partial_reduce_output =
             partial_reduce_output.defined() ? partial_reduce_output.add_(reduce_output) : std::move(reduce_output);
+        tell(MemoryUse::kPartialGrad, result.partial_reduce_output);
         result.post_reduce_event = plan.reduce_scatter_stream.record_event();
         return result;
       }
@@ -129,6 +137,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
       result.post_reduce_stream = plan.all_reduce_stream;
       plan.all_reduce_stream.wait_stream(plan.reduce_scatter_stream);
       const StreamScope all_reduce(plan.all_reduce_stream);
+      tell(MemoryUse::kAllReduce, reduce_output);
       distributed::all_reduce(reduce_output, *plan.all_reduce_group, factors.all_reduce_op, /*async_op=*/false,
                               plan.what);
       result.all_reduce_input = reduce_output;
@@ -144,6 +153,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
   const StreamScope scope(result.post_reduce_stream);
   divide_if_needed(reduce_output, factors.after);
   if (plan.orig_dtype && reduce_output.scalar_type() != *plan.orig_dtype) {
+    const MemoryScope memory(MemoryUse::kReduceScatterOutput);
     reduce_output = reduce_output.to(*plan.orig_dtype);
   }
   std::int64_t offset = 0;
