@@ -34,7 +34,6 @@ TEST_CASE("a snapshot as plain text") {
   CHECK(render(sample(), Unit::B, Layout::Plain) ==
         "Device: cpu\n"
         "  Parameter: 1536 B\n"
-        "  Temp: 0 B\n"
         "  Total: 1536 B\n"
         "Device: cuda:0\n"
         "  Parameter: 3145728 B\n"

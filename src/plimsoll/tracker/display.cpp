@@ -8,8 +8,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "plimsoll/report/table.h"
+#include "plimsoll/tracker/fsdp_categories.h"
 
 namespace plimsoll {
 
@@ -44,21 +46,53 @@ std::string amount(std::int64_t bytes, const UnitEntry& unit) {
 }
 
 bool rounds_to_nothing(std::int64_t bytes, const UnitEntry& unit) {
-  return unit.bytes == 1 ? bytes == 0
-                         : std::abs(static_cast<double>(bytes) / static_cast<double>(unit.bytes)) < 0.005;
+  return unit.bytes == 1 ? bytes == 0 : std::abs(static_cast<double>(bytes) / static_cast<double>(unit.bytes)) < 0.005;
 }
 
-/// The categories that any of the snapshots has, in the order of their first coming.
-std::vector<std::string> all_categories(const std::vector<const Snapshot*>& snapshots) {
+/// The order in which categories are shown: torch's, and beside each what is its like. Those of the user's come last.
+constexpr std::string_view kShownOrder[] = {fsdp_categories::kShardedParam,
+                                            fsdp_categories::kUnshardedParam,
+                                            "Parameter",
+                                            fsdp_categories::kPostForwardShard,
+                                            "Buffer",
+                                            fsdp_categories::kShardedGrad,
+                                            fsdp_categories::kUnshardedGrad,
+                                            fsdp_categories::kAccumulatedGrad,
+                                            fsdp_categories::kPartialGrad,
+                                            "Gradient",
+                                            "Activation",
+                                            "Temp",
+                                            fsdp_categories::kAllGatherInput,
+                                            fsdp_categories::kAllGather,
+                                            fsdp_categories::kAllGatherCopyOut,
+                                            fsdp_categories::kReduceScatter,
+                                            fsdp_categories::kReduceScatterOutput,
+                                            fsdp_categories::kAllReduce,
+                                            "Optstate",
+                                            fsdp_categories::kOptState,
+                                            fsdp_categories::kInputs,
+                                            "Other",
+                                            "Workspace"};
+
+/// The categories that anything in the snapshots is of, in that order.
+std::vector<std::string> all_categories(const std::vector<const DeviceSnapshot*>& snapshots) {
   std::vector<std::string> names;
   for (const auto* snapshot : snapshots) {
-    for (const auto& [device, of_device] : *snapshot) {
-      for (const auto& [category, bytes] : of_device.categories()) {
-        if (std::find(names.begin(), names.end(), category) == names.end()) names.push_back(category);
-      }
+    for (const auto& [category, bytes] : snapshot->categories()) {
+      if (bytes != 0 && std::find(names.begin(), names.end(), category) == names.end()) names.push_back(category);
     }
   }
+  const auto place = [](const std::string& name) {
+    return std::find(std::begin(kShownOrder), std::end(kShownOrder), name) - std::begin(kShownOrder);
+  };
+  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
   return names;
+}
+
+std::vector<const DeviceSnapshot*> devices_of(const Snapshot& snapshot) {
+  std::vector<const DeviceSnapshot*> all;
+  for (const auto& [device, of_device] : snapshot) all.push_back(&of_device);
+  return all;
 }
 
 report::Table table_of(std::vector<report::Column> first, const std::vector<std::string>& categories) {
@@ -78,24 +112,25 @@ std::string plain(const Snapshot& snapshot, const UnitEntry& unit) {
   for (const auto& [device, of_device] : snapshot) {
     if (rounds_to_nothing(of_device.total(), unit)) continue;
     text += "Device: " + device + "\n";
-    for (const auto& [category, bytes] : of_device.categories()) {
-      text += "  " + category + ": " + amount(bytes, unit) + "\n";
+    for (const auto& category : all_categories({&of_device})) {
+      text += "  " + category + ": " + amount(of_device[category], unit) + "\n";
     }
     text += "  Total: " + amount(of_device.total(), unit) + "\n";
   }
   return text;
 }
 
-std::string table(const ModuleStats& module, const UnitEntry& unit) {
-  std::vector<const Snapshot*> all;
+template <class Stats>
+std::string table(const Stats& module, const UnitEntry& unit) {
+  std::vector<const DeviceSnapshot*> all;
   for (const auto& [state, snapshots] : module.snapshots) {
-    for (const auto& snapshot : snapshots) all.push_back(&snapshot);
+    for (const auto& snapshot : snapshots) std::ranges::copy(devices_of(snapshot), std::back_inserter(all));
   }
   const auto categories = all_categories(all);
   auto rows = table_of({{"State & Call"}, {"Device"}}, categories);
   for (const auto& [state, snapshots] : module.snapshots) {
     for (std::size_t call = 0; call < snapshots.size(); ++call) {
-      std::string title = std::string(ledger::name(state)) + " # " + std::to_string(call + 1);
+      std::string title = std::string(name(state)) + " # " + std::to_string(call + 1);
       for (const auto& [device, of_device] : snapshots[call]) {
         if (rounds_to_nothing(of_device.total(), unit)) continue;
         std::vector<std::string> cells{std::exchange(title, ""), device};
@@ -108,6 +143,33 @@ std::string table(const ModuleStats& module, const UnitEntry& unit) {
 }
 
 int depth_of(const std::string& fqn) { return static_cast<int>(std::count(fqn.begin(), fqn.end(), '.')) + 1; }
+
+template <class Stats>
+std::string render_modules(const std::vector<Stats>& modules, const ModulewiseDisplay& display) {
+  const auto& unit = entry_of(display.unit);
+  std::vector<const Stats*> order;
+  for (const auto& module : modules) {
+    if (depth_of(module.fqn) <= display.depth) order.push_back(&module);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return natural_less(a->fqn, b->fqn); });
+  std::string text;
+  for (const auto* module : order) {
+    text += "Module: " + module->fqn + "\n";
+    if (display.layout == Layout::Table) {
+      text += table(*module, unit) + "\n";
+      continue;
+    }
+    for (const auto& [state, snapshots] : module->snapshots) {
+      text += std::string(name(state)) + "\n";
+      for (std::size_t call = 0; call < snapshots.size(); ++call) {
+        text += "# " + std::to_string(call + 1) + ":\n" + plain(snapshots[call], unit);
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -124,7 +186,7 @@ std::string render(const Snapshot& snapshot, Unit in, Layout layout) {
   const auto& unit = entry_of(in);
   if (snapshot.empty()) return "No memory tracked.\n";
   if (layout == Layout::Plain) return plain(snapshot, unit);
-  const auto categories = all_categories({&snapshot});
+  const auto categories = all_categories(devices_of(snapshot));
   auto rows = table_of({{"Device"}}, categories);
   for (const auto& [device, of_device] : snapshot) {
     if (rounds_to_nothing(of_device.total(), unit)) continue;
@@ -136,29 +198,11 @@ std::string render(const Snapshot& snapshot, Unit in, Layout layout) {
 }
 
 std::string render(const std::vector<ModuleStats>& modules, const ModulewiseDisplay& display) {
-  const auto& unit = entry_of(display.unit);
-  std::vector<const ModuleStats*> order;
-  for (const auto& module : modules) {
-    if (depth_of(module.fqn) <= display.depth) order.push_back(&module);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return natural_less(a->fqn, b->fqn); });
-  std::string text;
-  for (const auto* module : order) {
-    text += "Module: " + module->fqn + "\n";
-    if (display.layout == Layout::Table) {
-      text += table(*module, unit) + "\n";
-      continue;
-    }
-    for (const auto& [state, snapshots] : module->snapshots) {
-      text += std::string(ledger::name(state)) + "\n";
-      for (std::size_t call = 0; call < snapshots.size(); ++call) {
-        text += "# " + std::to_string(call + 1) + ":\n" + plain(snapshots[call], unit);
-      }
-    }
-    text += "\n";
-  }
-  return text;
+  return render_modules(modules, display);
+}
+
+std::string render(const std::vector<FSDPModuleStats>& modules, const ModulewiseDisplay& display) {
+  return render_modules(modules, display);
 }
 
 bool natural_less(std::string_view a, std::string_view b) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/tracker/fsdp_module_stats.h"
 #include "plimsoll/tracker/module_stats.h"
 #include "plimsoll/tracker/snapshot.h"
 
@@ -27,11 +28,12 @@ struct ModulewiseDisplay {
   Layout layout = Layout::Plain;
 };
 
-/// Devices whose total rounds to nothing in that unit are left out.
+/// Devices whose total rounds to nothing in that unit are left out, and categories that nothing in sight is of.
 std::string render(const Snapshot& snapshot, Unit unit, Layout layout);
 
 /// In natural order of the names: "layers.2" before "layers.10".
 std::string render(const std::vector<ModuleStats>& modules, const ModulewiseDisplay& display);
+std::string render(const std::vector<FSDPModuleStats>& modules, const ModulewiseDisplay& display);
 
 /// Whether `a` comes before `b` in that order.
 bool natural_less(std::string_view a, std::string_view b);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "plimsoll/capture/device_memory.h"
 #include "plimsoll/nn/optim_hooked.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
@@ -36,7 +37,8 @@ MemTracker::Scope::~Scope() {
   if (const auto tracker = tracker_.lock()) tracker->leave();
 }
 
-// --- Registering ----------------------------------------------------------------------------------------------------------
+// --- Registering
+// ----------------------------------------------------------------------------------------------------------
 
 void MemTracker::module(torch::nn::Module& module) {
   // These have no forward of their own that hooks could be around.
@@ -75,8 +77,9 @@ void MemTracker::value(const c10::IValue& value) {
   } else if (value.isGenericDict()) {
     for (const auto& entry : value.toGenericDict()) this->value(entry.value());
   } else {
-    TORCH_CHECK_TYPE(false, "track_external was given a value of type ", value.tagKind(),
-                     ", which has no memory to track. It takes modules, optimizers and tensors, and containers of them.");
+    TORCH_CHECK_TYPE(
+        false, "track_external was given a value of type ", value.tagKind(),
+        ", which has no memory to track. It takes modules, optimizers and tensors, and containers of them.");
   }
 }
 
@@ -87,7 +90,8 @@ void MemTracker::categorise(const at::Tensor& tensor, std::string_view category)
               "': it has no memory of an allocator's (it is undefined, empty, on meta, or made from a blob)");
 }
 
-// --- Looking --------------------------------------------------------------------------------------------------------------
+// --- Looking
+// --------------------------------------------------------------------------------------------------------------
 
 Snapshot MemTracker::snapshot(SnapshotKind kind) {
   auto& books = impl_->books;
@@ -96,8 +100,7 @@ Snapshot MemTracker::snapshot(SnapshotKind kind) {
   if (kind == SnapshotKind::Current) {
     return books.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
   }
-  return books.with_ledger(
-      [&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
+  return books.with_ledger([&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
 }
 
 std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
@@ -111,7 +114,7 @@ std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
         LiveTensor tensor{static_cast<std::int64_t>(allocation.bytes), std::string(ledger.name(allocation.category)),
                           std::string(ledger.name(allocation.owner)), std::nullopt, std::nullopt};
         if (const auto* description = books.description(allocation.id)) {
-          tensor.sizes = description->sizes;
+          tensor.sizes.emplace(description->sizes.begin(), description->sizes.end());
           tensor.dtype = description->dtype;
         }
         alive.push_back(std::move(tensor));
@@ -160,6 +163,27 @@ Bytes MemTracker::reserved(std::string_view device) {
   });
 }
 
+DeviceBooks MemTracker::device_books(std::string_view device) {
+  impl_->books.refresh();
+  DeviceBooks books;
+  const bool known = impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+    const auto id = find_device(ledger, device);
+    if (!id) return false;
+    books.active.current = static_cast<std::int64_t>(ledger.balance(*id).total());
+    for (const auto& peak : impl_->run_peaks(ledger)) {
+      if (peak.device == *id) books.active.peak = static_cast<std::int64_t>(peak.balance.total());
+    }
+    books.reserved = {static_cast<std::int64_t>(ledger.reserved(*id)),
+                      static_cast<std::int64_t>(impl_->peak_reserved(*id, ledger))};
+    return true;
+  });
+  if (!known) return books;
+  if (const auto taken = capture::taken_of_device(c10::Device(std::string(device)))) {
+    books.outside = static_cast<std::int64_t>(*taken) - books.reserved.current;
+  }
+  return books;
+}
+
 std::vector<ModuleStats> MemTracker::module_stats() {
   return impl_->books.with_ledger([&](const ledger::Ledger& ledger) { return impl_->records.stats(ledger); });
 }
@@ -190,7 +214,8 @@ MemTracker::Footprint MemTracker::footprint() {
   const auto watched = impl_->tensors->size();
   impl_->books.refresh();
   return impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
-    return Footprint{ledger.footprint().bytes, watched + impl_->books.entries() + impl_->records.entries()};
+    const auto further = impl_->extension == nullptr ? 0 : impl_->extension->entries();
+    return Footprint{ledger.footprint().bytes, watched + impl_->books.entries() + impl_->records.entries() + further};
   });
 }
 

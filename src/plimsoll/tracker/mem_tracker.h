@@ -52,6 +52,19 @@ struct StepPeak {
   Snapshot peak;
 };
 
+/// What is taken of a device, as three counts see it: now, and at the most since the outermost enter().
+struct DeviceBooks {
+  struct Counter {
+    std::int64_t current = 0;
+    std::int64_t peak = 0;
+  };
+  Counter active;    ///< In tensors, and in blocks that a stream may still use.
+  Counter reserved;  ///< Held by the caching allocator, active or not.
+  /// Beyond that: the context, NCCL's and other libraries' own, other processes'. What is taken of a device in all is
+  /// reserved and this. 0 on the CPU.
+  std::int64_t outside = 0;
+};
+
 /// Every tensor's memory, categorised and attributed to modules; the counterpart of torch's MemTracker.
 ///
 ///     plimsoll::MemTracker tracker;
@@ -63,42 +76,44 @@ struct StepPeak {
 ///     }
 ///     tracker.display_snapshot(SnapshotKind::Peak, Unit::MiB, Layout::Table);
 ///
-/// It sees memory as its allocators do, on every thread, temporaries inside operators included: the total of a device is
-/// what its allocator counts as active. On CUDA that is all there is; on the CPU all that was made while the
-/// process had a tracker, and what was registered here. From construction to destruction nothing escapes it; *between enter() and
-/// the end of the scope* it also knows what is going on, by the hooks of modules (nn::Hooked), parameters and optimizers
-/// (nn::Optimizer, nn::HookedOptimizer), and names memory accordingly:
+/// It sees memory as its allocators do, on every thread, temporaries inside operators included: the total of a device
+/// is what its allocator counts as active. On CUDA that is all there is; on the CPU all that was made while the process
+/// had a tracker, and what was registered here. From construction to destruction nothing escapes it; *between enter()
+/// and the end of the scope* it also knows what is going on, by the hooks of modules (nn::Hooked), parameters and
+/// optimizers (nn::Optimizer, nn::HookedOptimizer), and names memory accordingly:
 ///
 ///   Parameter, Buffer   of modules that were registered or have run
 ///   Gradient            of such parameters
 ///   Activation          what forward passes make, recomputation by nn::checkpoint included
-///   Temp                what backward passes and optimizer steps make and do not keep: gradients of activations, temporaries
+///   Temp                what backward passes and optimizer steps make and do not keep: gradients of activations, …
 ///   Optstate            state of optimizers
 ///   Workspace           where cuBLAS and cuBLASLt work
 ///   Other               the rest: made outside of scopes, or registered as bare tensors
 ///   names of the user's own, by categorise()
 ///
-/// A step begins with the first forward after an optimizer's step. Any number of them may pass; what is kept of a module is
-/// its latest step. Several trackers may be at work at once. Use one tracker from one thread; what it watches may be on any.
+/// A step begins with the first forward after an optimizer's step. Any number of them may pass; what is kept of a
+/// module is its latest step. Several trackers may be at work at once. Use one tracker from one thread; what it watches
+/// may be on any.
 class MemTracker {
+ protected:
   class Impl;
 
  public:
   explicit MemTracker(const MemTrackerOptions& options = {});
-  ~MemTracker();
+  virtual ~MemTracker();
   MemTracker(const MemTracker&) = delete;
   MemTracker& operator=(const MemTracker&) = delete;
 
-  /// Registers what was made before: modules (parameters, buffers, gradients), optimizers (their state), tensors (Other), and
-  /// containers, pointers and optionals of these.
-  /// Throws for a module without hooks, saying which and how to declare it, and for a c10::IValue that holds none of these.
+  /// Registers what was made before: modules (parameters, buffers, gradients), optimizers (their state), tensors
+  /// (Other), and containers, pointers and optionals of these. Throws for a module without hooks, saying which and how
+  /// to declare it, and for a c10::IValue that holds none of these.
   template <class... Objects>
   void track_external(Objects&&... objects) {
     (detail::visit_external(*this, objects), ...);
   }
 
-  /// The time of tracking, until its end or the tracker's. The run's peak counts from the outermost enter() on. Scopes nest.
-  /// enter() throws where another thread has a scope of this tracker.
+  /// The time of tracking, until its end or the tracker's. The run's peak counts from the outermost enter() on. Scopes
+  /// nest. enter() throws where another thread has a scope of this tracker.
   class [[nodiscard]] Scope {
    public:
     Scope(Scope&&) noexcept = default;
@@ -112,8 +127,8 @@ class MemTracker {
   };
   Scope enter();
 
-  /// Where the memory stands, or stood at its highest since the outermost enter() (each device at its own instant). Throws if
-  /// the books are broken, which is a bug of ours or memory that went past every allocator.
+  /// Where the memory stands, or stood at its highest since the outermost enter() (each device at its own instant).
+  /// Throws if the books are broken, which is a bug of ours or memory that went past every allocator.
   Snapshot snapshot(SnapshotKind kind = SnapshotKind::Current);
   /// What was alive at that peak, largest first.
   std::vector<LiveTensor> alive_at_peak(std::string_view device);
@@ -121,8 +136,10 @@ class MemTracker {
   std::vector<StepPeak> step_peaks();
   /// Of the latest step, by phase: "forward", "backward", "optimizer", "other".
   std::map<std::string, Snapshot> phase_peaks();
-  /// What the allocator holds of the device, and the most it held.
+  /// What the allocator holds of the device.
   Bytes reserved(std::string_view device);
+  /// The device's books side by side. All zero for a device that nothing was seen of.
+  DeviceBooks device_books(std::string_view device);
 
   std::vector<ModuleStats> module_stats();
   /// Throws for a name that no module has that ran.
@@ -134,8 +151,8 @@ class MemTracker {
                         std::ostream& out = std::cout);
   void display_modulewise_snapshots(const ModulewiseDisplay& display = {}, std::ostream& out = std::cout);
 
-  /// The tensor's memory has a category of the user's own from now on, whatever becomes of the tensor. Throws for a tensor
-  /// without memory, and for the names "" and "Total".
+  /// The tensor's memory has a category of the user's own from now on, whatever becomes of the tensor. Throws for a
+  /// tensor without memory, and for the names "" and "Total".
   void categorise(const at::Tensor& tensor, std::string_view category);
 
   /// As ModuleTracker's.
@@ -145,7 +162,8 @@ class MemTracker {
   void register_user_hooks(ModuleHooks hooks);
   void clear_user_hooks();
 
-  /// What the tracker itself keeps. Neither grows with steps, beyond the peaks of those that MemTrackerOptions asks for.
+  /// What the tracker itself keeps. Neither grows with steps, beyond the peaks of those that MemTrackerOptions asks
+  /// for.
   struct Footprint {
     std::size_t ledger_bytes = 0;
     std::size_t entries = 0;  ///< Names and descriptions of memory, watched tensors, snapshots of modules.
@@ -159,7 +177,7 @@ class MemTracker {
   void tensor(const at::Tensor& tensor);
   void value(const c10::IValue& value);
 
- private:
+ protected:
   std::shared_ptr<Impl> impl_;
 };
 

@@ -27,6 +27,22 @@ void close(ModuleRecords::Record& record, ledger::Ledger& ledger, const Which& w
   });
 }
 
+ModuleStats stats_from(const ModuleRecords::Record& record, const ledger::Ledger& ledger) {
+  ModuleStats stats{
+      record.fqn, record.parameter_bytes, record.buffer_bytes, record.input_bytes, record.output_bytes, {}, {}};
+  if (record.local_peak) {
+    for (const auto& [device, peak] : record.moments.at(*record.local_peak, ledger)) {
+      stats.local_peak[device] = peak.total();
+    }
+  }
+  for (std::size_t state = 0; state < record.states.size(); ++state) {
+    for (const auto place : record.states[state]) {
+      stats.snapshots[ModuleState{static_cast<std::uint8_t>(state)}].push_back(record.moments.at(place, ledger));
+    }
+  }
+  return stats;
+}
+
 }  // namespace
 
 ModuleRecords::Record* ModuleRecords::find(const torch::nn::Module& module, ledger::Ledger& ledger) {
@@ -67,8 +83,8 @@ void ModuleRecords::enter(Record& record, ModuleState state, int pass, ledger::L
 
 void ModuleRecords::leave(Record& record, ModuleState state, ModuleState entered, ledger::Ledger& ledger) {
   calls(record, state).push_back(record.moments.add(ledger));
-  const auto open = std::find_if(record.open.rbegin(), record.open.rend(),
-                                 [&](const auto& entry) { return entry.state == entered; });
+  const auto open =
+      std::find_if(record.open.rbegin(), record.open.rend(), [&](const auto& entry) { return entry.state == entered; });
   if (open == record.open.rend()) return;
   const auto call = open->peak;
   record.open.erase(std::next(open).base());
@@ -96,23 +112,16 @@ std::size_t ModuleRecords::entries() const {
 
 std::vector<ModuleStats> ModuleRecords::stats(const ledger::Ledger& ledger) const {
   std::vector<ModuleStats> all;
-  for (const auto& [module, record] : records_) {
-    ModuleStats stats{record.fqn,        record.parameter_bytes, record.buffer_bytes, record.input_bytes,
-                      record.output_bytes, {},                     {}};
-    if (record.local_peak) {
-      for (const auto& [device, peak] : record.moments.at(*record.local_peak, ledger)) {
-        stats.local_peak[device] = peak.total();
-      }
-    }
-    for (std::size_t state = 0; state < record.states.size(); ++state) {
-      for (const auto place : record.states[state]) {
-        stats.snapshots[ModuleState{static_cast<std::uint8_t>(state)}].push_back(record.moments.at(place, ledger));
-      }
-    }
-    all.push_back(std::move(stats));
-  }
+  for (const auto& [module, record] : records_) all.push_back(stats_from(record, ledger));
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.fqn < b.fqn; });
   return all;
+}
+
+std::optional<ModuleStats> ModuleRecords::stats_of(const torch::nn::Module& module,
+                                                   const ledger::Ledger& ledger) const {
+  const auto entry = records_.find(&module);
+  if (entry == records_.end() || is_gone(entry->second.module)) return std::nullopt;
+  return stats_from(entry->second, ledger);
 }
 
 }  // namespace plimsoll

@@ -17,15 +17,15 @@
 
 namespace plimsoll {
 
-/// What is kept of each module: the compact form of ModuleStats. A module that runs in a later step begins anew, so it all
-/// grows with modules and with the calls of one step. Not thread-safe: the tracker's lock guards it.
+/// What is kept of each module: the compact form of ModuleStats. A module that runs in a later step begins anew, so it
+/// all grows with modules and with the calls of one step. Not thread-safe: the tracker's lock guards it.
 class ModuleRecords {
  public:
   /// A forward or backward that is not over.
   struct Open {
     ModuleState state{};
-    std::size_t peak = 0;    ///< Which of the module's calls it is, for its peak.
-    int pass = kNoPass;      ///< The backward pass that it is part of.
+    std::size_t peak = 0;  ///< Which of the module's calls it is, for its peak.
+    int pass = kNoPass;    ///< The backward pass that it is part of.
   };
   static constexpr int kNoPass = -1;
 
@@ -59,6 +59,8 @@ class ModuleRecords {
   void close_pass(int pass, ledger::Ledger& ledger);
 
   std::vector<ModuleStats> stats(const ledger::Ledger& ledger) const;
+  /// Of one module; nothing where it has no record.
+  std::optional<ModuleStats> stats_of(const torch::nn::Module& module, const ledger::Ledger& ledger) const;
   void clear() { records_.clear(); }
   /// How many moments are kept.
   std::size_t entries() const;

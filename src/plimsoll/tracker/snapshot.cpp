@@ -65,4 +65,16 @@ std::string to_json(const Snapshot& snapshot) {
   return devices.dump();
 }
 
+Snapshot snapshot_from_json(std::string_view text) {
+  const auto devices = nlohmann::ordered_json::parse(text);
+  Snapshot snapshot;
+  for (const auto& [device, entries] : devices.items()) {
+    auto& of_device = snapshot[device];
+    for (const auto& [category, bytes] : entries.items()) {
+      if (category != "Total") of_device.add(category, bytes.get<std::int64_t>());
+    }
+  }
+  return snapshot;
+}
+
 }  // namespace plimsoll

@@ -45,5 +45,7 @@ Snapshot sum(const Snapshot& a, const Snapshot& b);
 
 /// {"cuda:0": {"Parameter": 4096, …, "Total": 8192}}
 std::string to_json(const Snapshot& snapshot);
+/// The inverse. Throws for text that is not such an object.
+Snapshot snapshot_from_json(std::string_view text);
 
 }  // namespace plimsoll
