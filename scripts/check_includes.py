@@ -14,7 +14,7 @@ import sys
 from typing import Iterator, List
 
 LAYERS = [
-    "base", "ledger", "pretend", "report", "safetensors", "capture", "nn", "tracker", "distributed", "fsdp", "models", "plan",
+    "base", "ledger", "pretend", "report", "safetensors", "capture", "nn", "distributed", "fsdp", "tracker", "models", "plan",
     "cli",
 ]
 TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors"}

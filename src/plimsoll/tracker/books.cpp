@@ -20,7 +20,8 @@ Books::Books(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_
 
 Books::~Books() { subscription_.reset(); }
 
-// --- From capture ---------------------------------------------------------------------------------------------------------
+// --- From capture
+// ---------------------------------------------------------------------------------------------------------
 
 void Books::allocated(const capture::Allocation& allocation) noexcept {
   const bool tracking = tracking_.load(std::memory_order_relaxed);
@@ -38,6 +39,12 @@ void Books::allocated(const capture::Allocation& allocation) noexcept {
       owner = ledger_.open_modules().back().module;
     }
     follow_phase(backward, in_optimizer);
+  }
+  if (classifier_ != nullptr) {
+    if (const auto known = classifier_->classify(allocation.device)) {
+      category = known->category;
+      owner = known->owner;
+    }
   }
   ledger_.allocated(allocation.id, allocation.bytes, device_id(allocation.device), allocation.stream, category, owner);
 }
@@ -88,13 +95,19 @@ ledger::DeviceId Books::device_id(c10::Device device) {
   return devices_.back().second;
 }
 
-// --- What is going on -----------------------------------------------------------------------------------------------------
+// --- What is going on
+// -----------------------------------------------------------------------------------------------------
 
 void Books::set_tracking(bool tracking) {
   tracking_.store(tracking, std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
   optimizers_.clear();
   if (ledger_.current_phase() != phases::kOther) ledger_.phase(phases::kOther);
+}
+
+void Books::set_classifier(const AllocationClassifier* classifier) {
+  std::lock_guard lock(mutex_);
+  classifier_ = classifier;
 }
 
 void Books::step_entered(std::string_view owner) {
@@ -109,7 +122,8 @@ void Books::step_left() {
   ledger_.phase(optimizers_.empty() ? phases::kOther : phases::kOptimizer);
 }
 
-// --- Naming ---------------------------------------------------------------------------------------------------------------
+// --- Naming
+// ---------------------------------------------------------------------------------------------------------------
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
   const auto found = capture::adopt(tensor);
@@ -138,7 +152,8 @@ std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry
   const auto of = owner.value_or(entry->owner);
   if (entry->category != category || entry->owner != of) ledger_.classified(found.id, category, of);
   named_.insert_or_assign(ledger::value(found.id), Named{tensor.storage().getWeakStorageImpl(), category, of, by_user});
-  descriptions_[ledger::value(found.id)] = {tensor.sizes().vec(), tensor.scalar_type()};
+  descriptions_[ledger::value(found.id)] = {c10::DimVector(tensor.sizes()), tensor.scalar_type(),
+                                            AllocationClassifier::Class{category, of}};
   return bytes;
 }
 
@@ -147,7 +162,7 @@ std::int64_t Books::describe(const at::Tensor& tensor) {
   if (!found) return 0;
   std::lock_guard lock(mutex_);
   if (descriptions_.find(ledger::value(found->id)) == descriptions_.end()) {
-    descriptions_[ledger::value(found->id)] = {tensor.sizes().vec(), tensor.scalar_type()};
+    descriptions_[ledger::value(found->id)] = {c10::DimVector(tensor.sizes()), tensor.scalar_type()};
   }
   return static_cast<std::int64_t>(found->bytes);
 }
@@ -162,7 +177,8 @@ ledger::CategoryId Books::category(std::string_view name) {
   return ledger_.category(name);
 }
 
-// --- Looking --------------------------------------------------------------------------------------------------------------
+// --- Looking
+// --------------------------------------------------------------------------------------------------------------
 
 void Books::refresh() {
   capture::settle();

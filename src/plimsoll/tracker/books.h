@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/util/DimVector.h>
 #include <c10/util/flat_hash_map.h>
 
 #include <atomic>
@@ -20,10 +21,26 @@
 
 namespace plimsoll {
 
+/// Says what memory is for as it is allocated, where it knows better than the hooks do.
+class AllocationClassifier {
+ public:
+  struct Class {
+    ledger::CategoryId category{};
+    ledger::OwnerId owner{};
+  };
+  /// Of what this thread allocates on the device now; nothing where it does not know. Called with the books' lock held.
+  virtual std::optional<Class> classify(c10::Device device) const noexcept = 0;
+
+ protected:
+  ~AllocationClassifier() = default;
+};
+
 /// What a tensor looked like when it was seen: the ledger knows bytes alone.
 struct Description {
-  std::vector<std::int64_t> sizes;
+  c10::DimVector sizes;
   at::ScalarType dtype{};
+  /// What its memory was named as last, which may have been after the instant in question.
+  std::optional<AllocationClassifier::Class> named = std::nullopt;
 };
 
 /// The ledger of a tracker, fed by capture: gives each allocation its first category from what its thread is doing, and
@@ -45,18 +62,20 @@ class Books final : public capture::Listener {
 
   // --- What is going on.
 
-  /// Outside, what is allocated is Other. Either way no step of an optimizer is under way.
+  /// Outside, what is allocated is Other, unless the classifier knows better. Either way no step of an optimizer is under way.
   void set_tracking(bool tracking);
   bool tracking() const { return tracking_.load(std::memory_order_relaxed); }
-  /// During a step of an optimizer new memory is Temp, of that owner, until it is named; not so in the forward pass of a
-  /// closure. Steps nest.
+  /// The classifier is asked from now on, until another one (or none) is set. Not owned.
+  void set_classifier(const AllocationClassifier* classifier);
+  /// During a step of an optimizer new memory is Temp, of that owner, until it is named; not so in the forward pass of
+  /// a closure. Steps nest.
   void step_entered(std::string_view owner);
   void step_left();
 
   // --- Naming.
 
-  /// The memory behind a tensor is of that category and owner from now on, also when its storage is resized. Returns its
-  /// bytes; 0 for a tensor without memory of an allocator's.
+  /// The memory behind a tensor is of that category and owner from now on, also when its storage is resized. Returns
+  /// its bytes; 0 for a tensor without memory of an allocator's.
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner);
   /// The same, keeping the owner it has.
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category);
@@ -69,7 +88,8 @@ class Books final : public capture::Listener {
 
   // --- Looking.
 
-  /// Makes the books true to the byte, and names what came to be unseen: workspaces, resized storages. Before every look.
+  /// Makes the books true to the byte, and names what came to be unseen: workspaces, resized storages. Before every
+  /// look.
   void refresh();
 
   /// Calls `use(ledger)` with the lock held. REQUIRES: refresh() came before, where bytes are looked at.
@@ -81,7 +101,8 @@ class Books final : public capture::Listener {
 
   /// REQUIRES: within with_ledger.
   const Description* description(ledger::AllocationId id) const;
-  /// Forgets, now and then, descriptions of what neither lives nor stands in the run's peaks. REQUIRES: within with_ledger.
+  /// Forgets, now and then, descriptions of what neither lives nor stands in the run's peaks. REQUIRES: within
+  /// with_ledger.
   void prune_descriptions();
 
   /// How many names and descriptions are kept. REQUIRES: within with_ledger.
@@ -108,6 +129,7 @@ class Books final : public capture::Listener {
   mutable std::mutex mutex_;
   ledger::Ledger ledger_;
   std::vector<std::pair<c10::Device, ledger::DeviceId>> devices_;
+  const AllocationClassifier* classifier_ = nullptr;
   std::atomic<bool> tracking_{false};
   std::vector<ledger::OwnerId> optimizers_;  ///< Whose steps are under way, the outermost first.
   ska::flat_hash_map<std::uint64_t, Named> named_;

@@ -23,24 +23,28 @@ MemTracker::Impl::~Impl() {
   remove_hooks();
 }
 
-// --- Scopes ---------------------------------------------------------------------------------------------------------------
+// --- Scopes
+// ---------------------------------------------------------------------------------------------------------------
 
 void MemTracker::Impl::enter() {
   {
     std::lock_guard lock(entering_);
-    TORCH_CHECK(depth_ == 0 || thread_ == std::this_thread::get_id(),
-                "this MemTracker is entered on another thread already. Leave that scope first, or use a tracker for each "
-                "thread: several may be at work at once.");
+    TORCH_CHECK(
+        depth_ == 0 || thread_ == std::this_thread::get_id(),
+        "this MemTracker is entered on another thread already. Leave that scope first, or use a tracker for each "
+        "thread: several may be at work at once.");
     if (depth_++ > 0) return;
     thread_ = std::this_thread::get_id();
   }
   books.refresh();
   tensors->look_again();
+  if (extension != nullptr) extension->look_again();
   add_hooks();
   if (capture::has_other_devices()) reporting_.emplace();
   books.with_ledger([&](ledger::Ledger& ledger) {
     entered_ = true;
     last_peaks_.clear();
+    last_peaks_reserved_.clear();
     records.close_all(ledger);
     ledger.reset_run_peak();
   });
@@ -62,7 +66,10 @@ void MemTracker::Impl::leave() noexcept {
   books.with_ledger([&](ledger::Ledger& ledger) {
     entered_ = false;
     records.close_all(ledger);
-    for_each_device(ledger, [&](auto device) { last_peaks_.push_back(ledger.retain(ledger.run_peak(device))); });
+    for_each_device(ledger, [&](auto device) {
+      last_peaks_.push_back(ledger.retain(ledger.run_peak(device)));
+      last_peaks_reserved_.push_back(ledger.peak_reserved(device));
+    });
   });
   std::lock_guard lock(entering_);
   depth_ = 0;
@@ -72,22 +79,21 @@ void MemTracker::Impl::add_hooks() {
   modules.clear_user_hooks();
   modules.register_user_hooks({
       .pre_forward = [this](auto& module, auto& arguments) { before_forward(module, arguments); },
-      .post_forward = [this](auto& module, auto& arguments, auto& results) { after_forward(module, arguments, results); },
+      .post_forward = [this](auto& module, auto& arguments,
+                             auto& results) { after_forward(module, arguments, results); },
       .pre_backward = [this](auto* module, const auto& fqn) { before_backward(module, fqn); },
       .post_backward = [this](auto* module, const auto& fqn) { after_backward(module, fqn); },
   });
-  modules.on_pass_end([this](int pass) {
-    books.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); });
-  });
+  modules.on_pass_end(
+      [this](int pass) { books.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); }); });
   modules.enter();
   handles_.push_back(
       nn::register_global_step_pre_hook([this](auto& optimizer) { books.step_entered(optimizer.optimizer_name()); }));
-  handles_.push_back(nn::register_global_step_post_hook([this](auto& optimizer) { after_step(optimizer); },
-                                                        {.always_call = true}));
-  handles_.push_back(nn::register_global_state_hook(
-      [this](auto&, const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
-        tensors->name_state(parameter, state);
-      }));
+  handles_.push_back(
+      nn::register_global_step_post_hook([this](auto& optimizer) { after_step(optimizer); }, {.always_call = true}));
+  handles_.push_back(
+      nn::register_global_state_hook([this](auto&, const at::Tensor& parameter, std::string_view,
+                                            const at::Tensor& state) { tensors->name_state(parameter, state); }));
 }
 
 void MemTracker::Impl::remove_hooks() noexcept {
@@ -97,7 +103,8 @@ void MemTracker::Impl::remove_hooks() noexcept {
   for (auto& handle : std::exchange(handles_, {})) handle.remove();
 }
 
-// --- What the hooks tell --------------------------------------------------------------------------------------------------
+// --- What the hooks tell
+// --------------------------------------------------------------------------------------------------
 
 std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
   std::int64_t bytes = 0;
@@ -130,7 +137,10 @@ void MemTracker::Impl::before_forward(torch::nn::Module& module, nn::Tensors& ar
     tensors->add(module, fqn);
     held = held_bytes(module);
   }
-  if (outermost && step_due_) tensors->look_again();
+  if (outermost && step_due_) {
+    tensors->look_again();
+    if (extension != nullptr) extension->before_step();
+  }
   const auto inputs = described_bytes(arguments);
   books.refresh();
   books.with_ledger([&](ledger::Ledger& ledger) {
@@ -138,7 +148,8 @@ void MemTracker::Impl::before_forward(torch::nn::Module& module, nn::Tensors& ar
     auto& record = record_of(module, fqn, ledger);
     if (!known) std::tie(record.parameter_bytes, record.buffer_bytes) = held;
     if (!backward) record.input_bytes = inputs;
-    ModuleRecords::enter(record, backward ? ModuleState::kPreForwardAC : ModuleState::kPreForward, current_pass(), ledger);
+    ModuleRecords::enter(record, backward ? ModuleState::kPreForwardAC : ModuleState::kPreForward, current_pass(),
+                         ledger);
   });
   if (user_hooks.pre_forward) user_hooks.pre_forward(module, arguments);
 }
@@ -176,6 +187,7 @@ void MemTracker::Impl::after_forward(torch::nn::Module& module, nn::Tensors& arg
       ModuleRecords::leave(*record, ModuleState::kPostForward, ModuleState::kPreForward, ledger);
     }
   });
+  if (backward && extension != nullptr) extension->after_recomputed_forward(module);
   if (user_hooks.post_forward) user_hooks.post_forward(module, arguments, results);
 }
 
@@ -208,11 +220,13 @@ void MemTracker::Impl::after_step(nn::StepObservable& optimizer) {
   optimizer.for_each_state([&](const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
     tensors->name_state(parameter, state);
   });
+  if (extension != nullptr) extension->after_step();
   books.step_left();
   step_due_ = true;
 }
 
-// --- Peaks ----------------------------------------------------------------------------------------------------------------
+// --- Peaks
+// ----------------------------------------------------------------------------------------------------------------
 
 std::vector<ledger::Peak> MemTracker::Impl::run_peaks(const ledger::Ledger& ledger) const {
   std::vector<ledger::Peak> peaks;
@@ -222,6 +236,12 @@ std::vector<ledger::Peak> MemTracker::Impl::run_peaks(const ledger::Ledger& ledg
     for (const auto& peak : last_peaks_) peaks.push_back(*peak);
   }
   return peaks;
+}
+
+Bytes MemTracker::Impl::peak_reserved(ledger::DeviceId device, const ledger::Ledger& ledger) const {
+  if (entered_) return ledger.peak_reserved(device);
+  const std::size_t index = ledger::value(device);
+  return index < last_peaks_reserved_.size() ? last_peaks_reserved_[index] : Bytes{0};
 }
 
 }  // namespace plimsoll

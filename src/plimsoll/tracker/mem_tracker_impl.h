@@ -19,6 +19,7 @@
 #include "plimsoll/tracker/mem_tracker.h"
 #include "plimsoll/tracker/module_records.h"
 #include "plimsoll/tracker/module_tracker.h"
+#include "plimsoll/tracker/tracker_extension.h"
 #include "plimsoll/tracker/watched_tensors.h"
 
 namespace plimsoll {
@@ -42,6 +43,7 @@ class MemTracker::Impl {
   // --- Peaks, of all devices. Outside of scopes: as they were at the end of the last one.
   /// REQUIRES: within books.with_ledger.
   std::vector<ledger::Peak> run_peaks(const ledger::Ledger& ledger) const;
+  Bytes peak_reserved(ledger::DeviceId device, const ledger::Ledger& ledger) const;
 
  private:
   const std::shared_ptr<Books> shared_books_;  ///< Shared with hooks on tensors, which may outlive the tracker.
@@ -53,6 +55,7 @@ class MemTracker::Impl {
   ModuleRecords records;  ///< Guarded by the books' lock.
   ModuleHooks user_hooks;
   bool has_user_hooks = false;
+  TrackerExtension* extension = nullptr;  ///< Not owned.
 
  private:
   void add_hooks();
@@ -67,9 +70,10 @@ class MemTracker::Impl {
   std::thread::id thread_;
   std::optional<capture::ReportingScope> reporting_;
   std::vector<nn::HookHandle> handles_;
-  std::atomic<bool> step_due_{true};  ///< The next pass begins a step.
+  std::atomic<bool> step_due_{true};              ///< The next pass begins a step.
   bool entered_ = false;                          ///< Guarded by the books' lock.
   std::vector<ledger::RetainedPeak> last_peaks_;  ///< Of the last scope, while there is none. Guarded likewise.
+  std::vector<Bytes> last_peaks_reserved_;        ///< The same, by device.
 };
 
 }  // namespace plimsoll

@@ -24,6 +24,12 @@ WatchedTensors::~WatchedTensors() {
   }
 }
 
+void WatchedTensors::leave_to(const ManagedParameters* managed, ledger::CategoryId state) {
+  std::lock_guard lock(mutex_);
+  managed_ = managed;
+  state_category_ = state;
+}
+
 void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
   add_own(module, fqn);
   for (const auto& child : module.named_children()) add(*child.value(), fqn + "." + child.key());
@@ -33,7 +39,9 @@ void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) 
   const auto owner = books_->owner(fqn);
   std::lock_guard lock(mutex_);
   for (const auto& entry : module.named_parameters(/*recurse=*/false)) {
-    if (entry.value().defined()) watch(entry.value(), categories::kParameter, module, owner);
+    const auto& parameter = entry.value();
+    if (!parameter.defined() || (managed_ != nullptr && managed_->owner_of(parameter))) continue;
+    watch(parameter, categories::kParameter, module, owner);
   }
   for (const auto& entry : module.named_buffers(/*recurse=*/false)) {
     if (entry.value().defined()) watch(entry.value(), categories::kBuffer, module, owner);
@@ -94,6 +102,11 @@ void WatchedTensors::look_again() {
       continue;
     }
     const at::Tensor tensor(alive);
+    if (managed_ != nullptr && managed_->owner_of(tensor)) {  // By now.
+      for (auto& handle : watched.handles) handle.remove();
+      entry = watched_.erase(entry);
+      continue;
+    }
     const bool unnamed = tensor.requires_grad() && (watched.handles.empty() || tensor.grad().defined());
     if (allocation_of(tensor) != watched.allocation || unnamed) name(tensor, watched);
     ++entry;
@@ -103,10 +116,12 @@ void WatchedTensors::look_again() {
 void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& state) {
   std::lock_guard lock(mutex_);
   const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
-  if (entry == watched_.end()) {
-    books_->name_tensor(state, categories::kOptstate);
+  auto owner = managed_ != nullptr ? managed_->owner_of(parameter) : std::nullopt;
+  if (entry != watched_.end()) owner = entry->second.owner;
+  if (owner) {
+    books_->name_tensor(state, state_category_, *owner);
   } else {
-    books_->name_tensor(state, categories::kOptstate, entry->second.owner);
+    books_->name_tensor(state, state_category_);
   }
 }
 

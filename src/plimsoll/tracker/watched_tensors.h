@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,17 @@
 #include "plimsoll/tracker/books.h"
 
 namespace plimsoll {
+
+/// Parameters that somebody else names, with their gradients: the optimizer's state for them is all that is left to
+/// name.
+class ManagedParameters {
+ public:
+  /// Nothing for a parameter that is not managed.
+  virtual std::optional<ledger::OwnerId> owner_of(const at::Tensor& parameter) const = 0;
+
+ protected:
+  ~ManagedParameters() = default;
+};
 
 /// The parameters and buffers of the modules that are known: names their memory and that of their gradients, in the
 /// books, and goes on doing so when they get other memory. Holds no tensor alive.
@@ -27,6 +39,9 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   WatchedTensors(const WatchedTensors&) = delete;
   WatchedTensors& operator=(const WatchedTensors&) = delete;
 
+  /// From now on `managed` parameters are left alone, and state of optimizers is of the category `state`. Not owned;
+  /// null for none.
+  void leave_to(const ManagedParameters* managed, ledger::CategoryId state);
   /// Names and watches what the module and all below it hold. What two modules share belongs to the first.
   void add(torch::nn::Module& module, const std::string& fqn);
   /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now.
@@ -55,6 +70,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   const std::shared_ptr<Books> books_;
   mutable std::mutex mutex_;  ///< Before all locks of the books.
   std::unordered_map<c10::TensorImpl*, Watched> watched_;
+  const ManagedParameters* managed_ = nullptr;
+  ledger::CategoryId state_category_ = ledger::categories::kOptstate;
 };
 
 }  // namespace plimsoll

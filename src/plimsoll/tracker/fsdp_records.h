@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/fsdp/fsdp_state.h"
+#include "plimsoll/ledger/ledger.h"
+#include "plimsoll/tracker/fsdp_module_stats.h"
+#include "plimsoll/tracker/module_records.h"
+#include "plimsoll/tracker/moments.h"
+
+namespace plimsoll {
+
+/// What is kept of each FSDP module: the compact form of FSDPModuleStats. One that runs in a later step begins anew.
+/// Not thread-safe: the tracker's lock guards it.
+class FSDPRecords {
+ public:
+  /// A module that is followed, by the name it has.
+  void follow(const std::shared_ptr<fsdp::FSDPState>& state, const std::string& fqn);
+  void forget_dead();
+  /// Where the memory stands is the module's snapshot of that state, which is no peak. Nothing happens for a module
+  /// that is not followed.
+  void add(const fsdp::FSDPState& state, FSDPModState in, const ledger::Ledger& ledger);
+
+  /// Those that ran. Their peaks are those of the modules' forwards and backwards; of a group of modules, the highest
+  /// of them, call by call.
+  std::vector<FSDPModuleStats> stats(const ModuleRecords& modules, const ledger::Ledger& ledger) const;
+  void clear();
+  /// How many moments are kept.
+  std::size_t entries() const;
+
+ private:
+  struct Record {
+    std::weak_ptr<fsdp::FSDPState> state;
+    std::string fqn;
+    ledger::Step step = ledger::kNoStep;
+    Moments moments;
+    std::array<std::vector<Moments::Place>, std::size(kFSDPModStateNames)> states;  ///< By state, call by call.
+
+    void forget();
+  };
+
+  std::unordered_map<const fsdp::FSDPState*, Record> records_;
+};
+
+}  // namespace plimsoll
