@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "fsdp/case.h"
+#include "fsdp/llama.h"
 #include "fsdp/models.h"
 
-/// How the scenarios build, name and feed a model: NetworkCase and GPTCase of tests/python/fsdp_models.py.
+/// How the scenarios build, name and feed a model: NetworkCase and GPTCase of tests/python/fsdp_models.py, LlamaCase of
+/// tests/python/fsdp_llama.py.
 namespace plimsoll::scenarios {
 
 /// Doubles between -1/4 and 1/4 that look random and are the same in every language.
@@ -62,14 +64,68 @@ class NetworkCase {
   std::vector<int> hidden_;
 };
 
-class GPTCase {
+/// Texts to be guessed word by word.
+class TextCase {
+ public:
+  Batch data(std::int64_t seed) const {
+    const int numel = kBatch * context_;
+    const auto text = at::arange(numel + 1).mul(7919).add(seed * 104729).remainder(100003).remainder(vocabulary_);
+    return {text.narrow(0, 0, numel).view({kBatch, context_}), text.narrow(0, 1, numel).contiguous()};
+  }
+
+  template <class Model>
+  at::Tensor loss(Model& model, const Batch& batch) const {
+    auto logits = model(batch.inputs);
+    logits = logits.view({-1, vocabulary_});
+    return at::cross_entropy_loss(logits, batch.targets);
+  }
+
+ protected:
+  explicit TextCase(const Case& c) : vocabulary_(c.number("vocabulary", 37)), context_(c.number("context", 6)) {}
+
+  template <class Block, class Model>
+  static std::vector<std::shared_ptr<Block>> layers_of(const Model& model) {
+    std::vector<std::shared_ptr<Block>> layers;
+    for (const auto& layer : *model->layers) layers.push_back(std::dynamic_pointer_cast<Block>(layer));
+    return layers;
+  }
+
+  static constexpr int kBatch = 2;
+  int vocabulary_, context_;
+};
+
+class LlamaCase : public TextCase {
+ public:
+  using Model = Llama;
+  using Block = nn::Hooked<LlamaBlockImpl>;
+
+  explicit LlamaCase(const Case& c)
+      : TextCase(c),
+        options_{.vocabulary = vocabulary_,
+                 .context = context_,
+                 .dim = c.number("dim", 16),
+                 .hidden = c.number("hidden", 24),
+                 .heads = c.number("heads", 4),
+                 .kv_heads = c.number("kv_heads", 2),
+                 .layers = c.number("layers", 3),
+                 .checkpointed = c.has("checkpoint")} {}
+
+  Llama build() const { return Llama(options_); }
+  std::vector<std::shared_ptr<Block>> blocks(const Llama& model) const { return layers_of<Block>(model); }
+
+ private:
+  LlamaOptions options_;
+};
+
+class GPTCase : public TextCase {
  public:
   using Model = GPT;
   using Block = nn::Hooked<BlockImpl>;
 
   explicit GPTCase(const Case& c)
-      : options_{.vocabulary = c.number("vocabulary", 37),
-                 .context = c.number("context", 6),
+      : TextCase(c),
+        options_{.vocabulary = vocabulary_,
+                 .context = context_,
                  .dim = c.number("dim", 8),
                  .heads = c.number("heads", 2),
                  .layers = c.number("layers", 3),
@@ -78,32 +134,14 @@ class GPTCase {
                  .headless = c.has("chunked")} {}
 
   GPT build() const { return GPT(options_); }
-
-  std::vector<std::shared_ptr<Block>> blocks(const GPT& model) const {
-    std::vector<std::shared_ptr<Block>> blocks;
-    for (const auto& layer : *model->layers) blocks.push_back(std::dynamic_pointer_cast<Block>(layer));
-    return blocks;
-  }
-
-  Batch data(std::int64_t seed) const {
-    const int numel = kBatch * options_.context;
-    const auto text =
-        at::arange(numel + 1).mul(7919).add(seed * 104729).remainder(100003).remainder(options_.vocabulary);
-    return {text.narrow(0, 0, numel).view({kBatch, options_.context}), text.narrow(0, 1, numel).contiguous()};
-  }
-
-  at::Tensor loss(GPT& model, const Batch& batch) const {
-    auto logits = model(batch.inputs);
-    logits = logits.view({-1, options_.vocabulary});
-    return at::cross_entropy_loss(logits, batch.targets);
-  }
+  std::vector<std::shared_ptr<Block>> blocks(const GPT& model) const { return layers_of<Block>(model); }
 
   /// The head and the loss of one text at a time, so that never all logits are there.
   at::Tensor backward_by_chunks(GPT& model, const Batch& batch) const {
     const auto hidden = model(batch.inputs);
     const auto leaf = hidden.detach().requires_grad_();
     at::Tensor total;
-    const auto texts = leaf.unbind(), targets = batch.targets.view({kBatch, options_.context}).unbind();
+    const auto texts = leaf.unbind(), targets = batch.targets.view({kBatch, context_}).unbind();
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const auto loss = at::cross_entropy_loss(model->head(texts[i]), targets[i]);
       loss.backward();
@@ -114,7 +152,6 @@ class GPTCase {
   }
 
  private:
-  static constexpr int kBatch = 2;
   GPTOptions options_;
 };
 

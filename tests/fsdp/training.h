@@ -78,6 +78,8 @@ class Training {
   }
 
   const torch::nn::Module& model() const { return *model_; }
+  fsdp::ModuleRef root() const { return model_; }
+  nn::Optimizer& optimizer() { return *optimizer_; }
   std::vector<Named> parameters() const { return named_parameters(*model_); }
   const std::vector<std::int64_t>& sizes(const std::string& name) const { return sizes_.at(name); }
 
@@ -121,7 +123,33 @@ class Training {
     }
   }
 
+  /// A batch on the device of the model.
+  Batch batch(std::int64_t seed) const {
+    auto batch = kind_.data(seed);
+    batch.inputs = batch.inputs.to(device_);
+    if (batch.targets.defined()) batch.targets = batch.targets.to(device_);
+    return batch;
+  }
+
+  /// One step with nothing but its passes and the optimizer's; `look(point)` after each part of it.
+  void watched_step(const Batch& batch, const Look& look) {
+    look("before");
+    watched_passes(batch, look);
+    look("loss dropped");
+    optimizer_->step();
+    look("step");
+    optimizer_->zero_grad();
+    look("zero_grad");
+  }
+
  private:
+  void watched_passes(const Batch& batch, const Look& look) {
+    auto loss = kind_.loss(model_, batch);
+    look("forward");
+    loss.backward();
+    look("backward");
+  }
+
   void freeze() {
     if (!case_.has("frozen")) return;  // Whole blocks, and single parameters of others.
     for (auto& parameter : blocks_[1]->parameters()) parameter.set_requires_grad(false);
@@ -148,6 +176,12 @@ class Training {
     if constexpr (std::is_same_v<Kind, GPTCase>) {
       if (!model_->order.is_meta()) model_->order.copy_(at::arange(model_->order.numel()));
     }
+  }
+
+  /// The blocks that are sharded by themselves.
+  std::vector<std::shared_ptr<typename Kind::Block>> units() const {
+    if (case_.text("wrap") == "root") return {};
+    return blocks_;
   }
 
   std::int64_t shard_dim(at::IntArrayRef sizes) const {
@@ -197,7 +231,7 @@ class Training {
       options.ignored_params = {model_->head->weight};
       model_->head->weight.set_data(model_->head->weight.data().to(device_));
     }
-    for (const auto& block : blocks_) fsdp::fully_shard(block, options);
+    for (const auto& block : units()) fsdp::fully_shard(block, options);
     if constexpr (std::is_same_v<Kind, GPTCase>) {
       if (case_.has("separate")) fsdp::fully_shard(model_->tokens, options);
       if (case_.has("group")) {
@@ -210,7 +244,8 @@ class Training {
 
   void configure() {
     fsdp::FSDPModule model(model_);
-    std::vector<fsdp::FSDPModule> blocks(blocks_.begin(), blocks_.end());
+    const auto sharded = units();
+    std::vector<fsdp::FSDPModule> blocks(sharded.begin(), sharded.end());
     std::vector<fsdp::FSDPModule> all = blocks;
     all.push_back(model);
     if (case_.has("prefetch")) {
@@ -314,7 +349,8 @@ auto with_training(const Case& c, at::DeviceType device, const std::function<voi
                    Work work) {
   const std::string model = c.text("model");
   if (model == "gpt") return work(std::make_unique<Training<GPTCase>>(c, device, look));
-  TORCH_CHECK(model == "network", "expected model=network or model=gpt, found ", model);
+  if (model == "llama") return work(std::make_unique<Training<LlamaCase>>(c, device, look));
+  TORCH_CHECK(model == "network", "expected model=network, model=gpt or model=llama, found ", model);
   return work(std::make_unique<Training<NetworkCase>>(c, device, look));
 }
 

@@ -1,8 +1,10 @@
 """The configurations in which C++ FSDP2 is compared with torch's, as lines of `key=value` words.
 
 CONFIGURATIONS: a name and its words. Words that only say how a case is run (world, rank, steps, sizes) are added by
-number_cases() and memory_cases().
+number_cases() and memory_cases(). What FSDPMemTracker is compared in is made by tracker_cases().
 """
+
+import itertools
 
 # Numbers of ranks that a configuration cannot do without are given by "least"; what gloo cannot do, or what changes no
 # number, is left to "memory"; what is a matter of numbers alone, to "numbers".
@@ -109,6 +111,17 @@ MEMORY_SIZES = {
     "network": "dim=670 hidden=530+311+5 outer=11",
     "gpt": "vocabulary=3001 context=24 heads=5 layers=3",
 }
+# No more than 1 MiB for all parameters together: the allocator splits blocks of that size to the very byte. A larger one it
+# leaves up to 1 MiB too large, which counts as active, and which torch's tracker does not know.
+TRACKER_SIZES = {
+    "network": "dim=67 hidden=53+31+5 outer=11",
+    "gpt": "vocabulary=301 context=24 dim=48 heads=4 layers=3",
+    "llama": "vocabulary=301 context=24 dim=48 hidden=130 heads=6 kv_heads=2 layers=3",
+}
+LARGE_TRACKER_SIZES = {
+    **{model: f"{sizes} dim=240" if model == "gpt" else sizes for model, sizes in MEMORY_SIZES.items()},
+    "llama": "vocabulary=3001 context=24 dim=240 hidden=650 heads=6 kv_heads=2 layers=3",
+}
 # Numbers of ranks, and which of them is looked at.
 PLACES = ((1, 0), (2, 0), (8, 0), (8, 7), (64, 0), (1000, 0))
 
@@ -192,4 +205,35 @@ def memory_cases(places=PLACES):
                     sizes["dim"] = {64: 320}.get(world, 250 if "shard_dim" in words and world == 1000 else 240)
                 line = line_of({"world": world, "rank": rank, "steps": 3, **words, **sizes})
                 cases[line] = f"{name}, rank {rank} of {world}"
+    return cases
+
+
+def tracker_cases():
+    """{line: what it is}. Every form of sharding of every model; numbers of ranks and optimizers take turns."""
+    reshards = {"": "", "reshard=true": ", reshard true", "reshard=false": ", reshard false"}
+    dtypes = {"": "", "param=bf16 reduce=f32": ", bf16"}
+    checkpoints = {"": "", "checkpoint=1": ", checkpointed"}
+    wraps = {"": "", "wrap=root": ", only the root"}
+    worlds, optimizers = (2, 8, 64), ("adamw_foreach", "adamw_fused", "sgd")
+    cases = {}
+
+    def add(world, rank, model, optimizer, words, name, sizes=TRACKER_SIZES):
+        line = f"world={world} rank={rank} model={model} optimizer={optimizer} {words} {sizes[model]}"
+        cases[" ".join(line.split())] = f"{model}{name}, {optimizer}, rank {rank} of {world}"
+
+    for forms in itertools.product(enumerate(TRACKER_SIZES), *map(enumerate, (reshards, dtypes, checkpoints, wraps))):
+        (kind, reshard, dtype, checkpoint, wrap), (model, *words) = zip(*forms)
+        name = "".join(names[word] for names, word in zip((reshards, dtypes, checkpoints, wraps), words))
+        world = worlds[(kind + reshard + dtype + 2 * checkpoint + wrap) % 3]
+        optimizer = optimizers[(kind + 2 * reshard + dtype + checkpoint + wrap) % 3]
+        add(world, 0, model, optimizer, " ".join(words), name)
+    for model in TRACKER_SIZES:
+        add(1, 0, model, "adamw_foreach", "", "")
+        add(64, 63, model, "adamw_foreach", "param=bf16 reduce=f32", ", bf16")
+        add(2, 0, model, "adamw_foreach", "large=1", ", large", LARGE_TRACKER_SIZES)
+        bf16_root = "large=1 param=bf16 reduce=f32 wrap=root", ", large, bf16, only the root"
+        add(8, 0, model, "adamw_fused", *bf16_root, LARGE_TRACKER_SIZES)
+    add(2, 0, "gpt", "adamw_foreach", "tied=1", ", tied")
+    add(2, 0, "gpt", "adamw_foreach", "prefetch=1", ", prefetch")
+    add(2, 0, "network", "adamw_foreach", "times=2", ", blocks run twice")
     return cases

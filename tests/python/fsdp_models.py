@@ -175,22 +175,14 @@ class NetworkCase:
         return output.square().mean()
 
 
-class GPTCase:
+class TextCase:
+    """Texts to be guessed word by word."""
+
     batch = 2
 
     def __init__(self, case):
         self.vocabulary = case.number("vocabulary", 37)
         self.context = case.number("context", 6)
-        self.dim = case.number("dim", 8)
-        self.heads = case.number("heads", 2)
-        self.layers = case.number("layers", 3)
-        self.tied = case.has("tied")
-        self.checkpointed = case.has("checkpoint")
-        self.chunked = case.has("chunked")
-
-    def build(self):
-        sizes = self.vocabulary, self.context, self.dim, self.heads, self.layers
-        return GPT(*sizes, self.tied, self.checkpointed, self.chunked)
 
     def blocks(self, model):
         return list(model.layers)
@@ -204,6 +196,21 @@ class GPTCase:
         logits = model(inputs)
         logits = logits.view(-1, self.vocabulary)
         return torch.nn.functional.cross_entropy(logits, targets)
+
+
+class GPTCase(TextCase):
+    def __init__(self, case):
+        super().__init__(case)
+        self.dim = case.number("dim", 8)
+        self.heads = case.number("heads", 2)
+        self.layers = case.number("layers", 3)
+        self.tied = case.has("tied")
+        self.checkpointed = case.has("checkpoint")
+        self.chunked = case.has("chunked")
+
+    def build(self):
+        sizes = self.vocabulary, self.context, self.dim, self.heads, self.layers
+        return GPT(*sizes, self.tied, self.checkpointed, self.chunked)
 
     def backward_by_chunks(self, model, inputs, targets):
         """The head and the loss of one text at a time, so that never all logits are there."""

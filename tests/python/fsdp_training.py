@@ -5,6 +5,7 @@ A case is a line of `key=value` words; test_fsdp_numbers.py and test_fsdp_memory
 
 import contextlib
 
+import fsdp_llama
 import fsdp_models
 import torch
 import torch.distributed as dist
@@ -13,6 +14,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, Offlo
 from torch.distributed.fsdp._fully_shard._fsdp_common import FSDPMeshInfo, HSDPMeshInfo, ShardPlacementResult
 from torch.distributed.tensor import DTensor, Shard
 
+KINDS = {"network": fsdp_models.NetworkCase, "gpt": fsdp_models.GPTCase, "llama": fsdp_llama.LlamaCase}
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
 
 
@@ -39,7 +41,7 @@ class Training:
 
     def __init__(self, case, device, look=lambda phase: None, plain=False):
         self.case, self.device, self.look = case, device, look
-        self.kind = {"network": fsdp_models.NetworkCase, "gpt": fsdp_models.GPTCase}[case.text("model")](case)
+        self.kind = KINDS[case.text("model")](case)
         look("build")
         with torch.device(case.text("built")) if case.has("built") else contextlib.nullcontext():
             self.model = self.kind.build()
@@ -82,6 +84,10 @@ class Training:
         if isinstance(self.model, fsdp_models.GPT) and not self.model.order.is_meta:
             self.model.order.copy_(torch.arange(self.kind.context))
 
+    def units(self):
+        """The blocks that are sharded by themselves."""
+        return [] if self.case.text("wrap") == "root" else self.blocks
+
     def shard(self):
         case, world = self.case, dist.get_world_size()
         hsdp = case.number("hsdp")
@@ -108,7 +114,7 @@ class Training:
         if case.has("ignored"):
             options["ignored_params"] = {self.model.head.weight}
             self.model.head.weight.data = self.model.head.weight.data.to(self.device)
-        for block in self.blocks:
+        for block in self.units():
             fully_shard(block, **options)
         if case.has("separate"):
             fully_shard(self.model.tokens, **options)
@@ -131,7 +137,7 @@ class Training:
         return FSDPMeshInfo(mesh["shard"], shard_mesh_dim=0)
 
     def configure(self):
-        case, model, blocks = self.case, self.model, self.blocks
+        case, model, blocks = self.case, self.model, self.units()
         if case.has("prefetch"):
             ahead = case.number("prefetch")
             for index, block in enumerate(blocks):
@@ -229,3 +235,23 @@ class Training:
                 self.model.set_post_optim_event(torch.get_device_module(self.device).current_stream().record_event())
             self.look(f"step {step} zero_grad")
             self.optimizer.zero_grad()
+
+    def batch(self, seed):
+        """Inputs and targets on the device of the model."""
+        return tuple(data if data is None else data.to(self.device) for data in self.kind.data(seed))
+
+    def watched_step(self, inputs, targets, look):
+        """One step with nothing but its passes and the optimizer's; `look(point)` after each part of it."""
+        look("before")
+        self.watched_passes(inputs, targets, look)
+        look("loss dropped")
+        self.optimizer.step()
+        look("step")
+        self.optimizer.zero_grad()
+        look("zero_grad")
+
+    def watched_passes(self, inputs, targets, look):
+        loss = self.kind.loss(self.model, inputs, targets)
+        look("forward")
+        loss.backward()
+        look("backward")

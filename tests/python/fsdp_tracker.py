@@ -1,0 +1,139 @@
+"""torch's side of test_fsdp_tracker.py: what FSDPMemTracker says of one training step on the pretend GPU, as one rank of many.
+
+Cases on standard input, one a line, with words `world` and `rank`; one line of JSON for each on standard output:
+
+    {"points": {point: SNAPSHOT, …}, "peak": SNAPSHOT, "modules": {name: {state: [SNAPSHOT, …], …}, …},
+     "highest": bytes, "highest_of": {name: {state: [bytes, …], …}, …}}
+
+A SNAPSHOT is {device: {category: bytes, …, "Total": bytes}}, at an instant with what the GPU's allocator counts as "Active";
+the highest are what it counted at the peaks. cuBLAS's workspaces are left out. Points are those of Training.watched_step.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import sys
+
+import torch
+from fsdp_memory import settle, start_world
+from fsdp_training import Case, Training
+from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker, _FSDPModState
+from torch.distributed.fsdp import FSDPModule
+
+WORKSPACES = 2 * (32 << 20)  # cuBLAS's, of this thread and of autograd's.
+
+
+class Tracker(FSDPMemTracker):
+    """torch's, and besides each of its peaks the allocator's, which sees what operators allocate inside themselves."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.highest, self.highest_of = 0, {}
+
+    def _update_peak_stats(self, peak_state):
+        super()._update_peak_stats(peak_state)
+        self.note_highest(peak_state)
+
+    def get_tracker_snapshot(self, type="current"):
+        """Taken at the beginning and at the end of stages. `Active` is the allocator's total."""
+        self.note_highest(_FSDPModState.PEAK_BW if self._mod_tracker.is_bw else _FSDPModState.PEAK_FW)
+        snapshot = super().get_tracker_snapshot(type)
+        if type == "current":
+            active = torch.cuda.memory_stats()["active_bytes.all.current"]
+            snapshot[torch.device("cuda", 0)]["Active"] = active - WORKSPACES
+        return snapshot
+
+    def note_highest(self, peak_state):
+        """What was reached since the last time counts for the modules that torch's counts it for."""
+        reached = torch.cuda.memory_stats()["active_bytes.all.peak"] - WORKSPACES
+        torch.cuda.reset_peak_memory_stats()
+        self.highest = max(self.highest, reached)
+        for module in self.memory_tracking.values():
+            if module.mod_fqn in self._mod_tracker.parents and peak_state in module.snapshots:
+                peaks = self.highest_of.setdefault(module.mod_fqn, {}).setdefault(peak_state.value, [])
+                peaks += [0] * (len(module.snapshots[peak_state]) - len(peaks))
+                peaks[-1] = max(peaks[-1], reached)
+
+
+def forgetting(post_backward):
+    """A variable of torch's tracker holds the last gradient of a whole parameter while its group's post_backward runs, so that
+    it lives on where it would be freed. Here it is emptied first."""
+
+    def run(*arguments, **keywords):
+        caller = sys._getframe(1)
+        assert "unsharded_grad" in caller.f_locals
+        caller.f_locals["unsharded_grad"] = None
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(caller), ctypes.c_int(0))
+        return post_backward(*arguments, **keywords)
+
+    return run
+
+
+def let_go_of_gradients(model):
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            group = module._get_fsdp_state()._fsdp_param_group
+            group.post_backward = forgetting(group.post_backward)
+
+
+def take_workspaces():
+    """There from the beginning on, they do not decide where a peak is."""
+    matrix = torch.ones(2, 2, device="cuda", requires_grad=True)
+    (matrix @ matrix).sum().backward()
+
+
+def plain(snapshot):
+    return {
+        str(device): {getattr(category, "value", category): bytes for category, bytes in books.items()}
+        for device, books in snapshot.items()
+    }
+
+
+def run(case):
+    start_world(case.number("world"), case.number("rank"))
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.memory.empty_cache()
+    take_workspaces()
+    training = Training(case, "cuda")
+    let_go_of_gradients(training.model)
+    inputs, targets = training.batch(case.number("rank"))
+    torch.cuda.reset_peak_memory_stats()
+    tracker = Tracker(training.model, training.optimizer)
+    tracker.track_inputs((inputs, targets))
+    points = {}
+
+    def look(point):
+        points[point] = plain(tracker.get_tracker_snapshot("current"))
+
+    with tracker:
+        training.watched_step(inputs, targets, look)
+    modules = {
+        stats.mod_fqn: {state.value: [plain(snapshot) for snapshot in all] for state, all in stats.snapshots.items()}
+        for stats in tracker.memory_tracking.values()
+    }
+    found = {"points": points, "peak": plain(tracker.get_tracker_snapshot("peak")), "modules": modules}
+    found |= {"highest": tracker.highest, "highest_of": tracker.highest_of}
+    settle()
+    del training, tracker, inputs, targets
+    while gc.collect():
+        pass
+    return found
+
+
+def main():
+    output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # What torch prints goes with the messages.
+    torch.empty(1, device="cuda")
+    for layer in (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm):
+        layer.reset_parameters = lambda self: None  # Their first values take time, and no memory.
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # Python frees cycles when it likes; what is in none goes at once.
+    for line in sys.stdin.read().splitlines():
+        output.write(json.dumps(run(Case(line))) + "\n")
+        output.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+// What FSDPMemTracker says of one training step on the pretend GPU, as one rank of many, for each case on standard
+// input: one line of JSON each, in the form of tests/python/fsdp_tracker.py, which asks torch's own.
+// test_fsdp_tracker.py compares the two.
+
+#include <ATen/Functions.h>
+
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "fsdp/training.h"
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+
+#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
+#include <c10/cuda/CUDACachingAllocator.h>
+
+namespace at::cuda {
+void clearCublasWorkspaces();  // Declared beside cuSPARSE's and cuBLAS's headers.
+}
+
+namespace {
+
+using namespace plimsoll;
+using Json = nlohmann::ordered_json;
+using scenarios::Case;
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+Json to_value(const Snapshot& snapshot) { return Json::parse(to_json(snapshot)); }
+
+void start_world(int world, int rank) {
+  if (distributed::is_initialized()) {
+    if (distributed::get_world_size() == world && distributed::get_rank() == rank) return;
+    distributed::destroy_process_group();
+  }
+  distributed::init_process_group({.backend = "fake", .rank = rank, .world_size = world});
+}
+
+/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
+void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
+
+/// cuBLAS's, of this thread and of autograd's: there from the beginning on, they do not decide where a peak is.
+void take_workspaces() {
+  const auto matrix = at::ones({2, 2}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true);
+  at::matmul(matrix, matrix).sum().backward();
+}
+
+template <class Training>
+Json track(Training& training, int rank) {
+  const auto batch = training.batch(rank);
+  FSDPMemTracker tracker(training.root(), training.optimizer());
+  tracker.track_inputs(batch.inputs, batch.targets);
+  Json found = {{"points", Json::object()}, {"peak", nullptr}, {"modules", Json::object()}};
+  {
+    const auto scope = tracker.enter();
+    training.watched_step(batch,
+                          [&](const std::string& point) { found["points"][point] = to_value(tracker.snapshot()); });
+  }
+  found["peak"] = to_value(tracker.snapshot(SnapshotKind::Peak));
+  for (const auto& module : tracker.fsdp_module_stats()) {
+    auto& states = found["modules"][module.fqn] = Json::object();
+    for (const auto& [state, snapshots] : module.snapshots) {
+      for (const auto& snapshot : snapshots) states[std::string(name(state))].push_back(to_value(snapshot));
+    }
+  }
+  return found;
+}
+
+Json run(const Case& c) {
+  start_world(c.number("world"), c.number("rank"));
+  at::cuda::clearCublasWorkspaces();
+  allocator::emptyCache();
+  take_workspaces();
+  return scenarios::with_training(
+      c, at::kCUDA, [](const std::string&) {},
+      [&](auto training) {
+        auto found = track(*training, c.number("rank"));
+        settle();
+        return found;
+      });
+}
+
+}  // namespace
+
+int main() {
+  std::string line;
+  try {
+    while (std::getline(std::cin, line)) std::cout << run(Case(line)).dump() << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << "fsdp_tracker: " << line << ": " << error.what() << "\n";
+    return 1;
+  }
+}
+#else
+int main() {
+  std::cerr << "fsdp_tracker: torch is not a CUDA build\n";
+  return 1;
+}
+#endif
