@@ -65,7 +65,7 @@ FSDPWatch::FSDPWatch(torch::nn::Module& root, Books& books, WatchedTensors& tens
                  [&](std::string_view name) { return books_.category(name); });
   state_category_ = books_.category(fsdp_categories::kOptState);
   inputs_category_ = books_.category(fsdp_categories::kInputs);
-  look_again();
+  follow_all();
   tensors_.leave_to(this, state_category_);
   tensors_.add(root, modules_.fqn(root));
   books_.set_classifier(this);
@@ -82,6 +82,14 @@ FSDPWatch::~FSDPWatch() {
 // --------------------------------------------------------------------------------------------------------
 
 void FSDPWatch::look_again() {
+  books_.with_ledger([&](const ledger::Ledger& ledger) {
+    // The run's peak counts anew from here on. Only the first state's is still asked for.
+    if (!first_state_peak_ || first_state_peak_->step != ledger.current_step()) log_.forget_latest();
+  });
+  follow_all();
+}
+
+void FSDPWatch::follow_all() {
   if (is_gone(root_)) return;
   {
     const std::lock_guard lock(mutex_);
@@ -101,7 +109,7 @@ void FSDPWatch::look_again() {
 void FSDPWatch::before_step() {
   if (is_gone(root_)) return;
   const auto name = modules_.fqn(*root_address_);
-  if (books_.with_ledger([&](const ledger::Ledger&) { return root_name_ != name; })) look_again();
+  if (books_.with_ledger([&](const ledger::Ledger&) { return root_name_ != name; })) follow_all();
 }
 
 void FSDPWatch::follow(torch::nn::Module& module) {

@@ -69,6 +69,7 @@ class FSDPWatch final : public fsdp::RuntimeObserver,
     ledger::OwnerId owner{};
   };
 
+  void follow_all();
   void follow(torch::nn::Module& module);
   void name(const at::Tensor& tensor, fsdp::MemoryUse use, ledger::OwnerId owner);
   std::optional<Followed> followed(const fsdp::FSDPState& state) const;

@@ -34,9 +34,8 @@ void apply(std::unordered_map<ledger::OwnerId, Standing>& of_owner, ledger::Owne
 void StageLog::add(ledger::Step step, ledger::Sequence now, ledger::OwnerId owner, Stage stage, bool recomputed) {
   auto [entry, is_new] = steps_.try_emplace(step);
   if (is_new && entry != steps_.begin()) {
-    auto& earlier = std::prev(entry)->second;
-    entry->second.before = earlier.before;
-    for (const auto& told : earlier.entries) apply(entry->second.before, told.owner, told.stage, told.recomputed);
+    const auto& earlier = std::prev(entry)->second;
+    entry->second.before = earlier.at_end();
     entry->second.entries.reserve(earlier.entries.size());
   }
   entry->second.entries.push_back({now, owner, stage, recomputed});
@@ -73,6 +72,19 @@ void StageLog::keep(const std::set<ledger::Step>& steps) {
     const bool kept = steps.contains(entry->first) || std::next(entry) == steps_.end();
     entry = kept ? std::next(entry) : steps_.erase(entry);
   }
+}
+
+void StageLog::forget_latest() {
+  if (steps_.empty()) return;
+  auto& latest = steps_.rbegin()->second;
+  latest.before = latest.at_end();
+  latest.entries.clear();
+}
+
+std::unordered_map<ledger::OwnerId, Standing> StageLog::OfStep::at_end() const {
+  auto standings = before;
+  for (const auto& told : entries) apply(standings, told.owner, told.stage, told.recomputed);
+  return standings;
 }
 
 std::size_t StageLog::entries() const {

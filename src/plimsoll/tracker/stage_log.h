@@ -46,6 +46,8 @@ class StageLog {
   Stages at(ledger::Step step, ledger::Sequence at) const;
   /// Forgets all steps but these and the latest.
   void keep(const std::set<ledger::Step>& steps);
+  /// Forgets how the modules came to stand where they do, in the latest step. REQUIRES: no instant of it is asked for.
+  void forget_latest();
   std::size_t entries() const;
 
  private:
@@ -58,6 +60,8 @@ class StageLog {
   struct OfStep {
     std::unordered_map<ledger::OwnerId, Standing> before;
     std::vector<Entry> entries;
+
+    std::unordered_map<ledger::OwnerId, Standing> at_end() const;
   };
 
   std::map<ledger::Step, OfStep> steps_;

@@ -1,3 +1,4 @@
+#include <c10/core/GradMode.h>
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -77,6 +78,24 @@ TEST_CASE("what the tracker keeps does not grow with steps") {
   const auto second = kept_after(600);
   CHECK(second.ledger_bytes <= first.ledger_bytes);
   CHECK(second.entries < 5000);  // Shapes of dead tensors are forgotten by thousands.
+}
+
+TEST_CASE("forwards without end and without steps leave no more behind than the last scope") {
+  const small::GpuWorld world(kWorld);
+  Row row(2);
+  FSDPMemTracker tracker(row.model);
+  const auto batch = input();
+  const at::NoGradGuard no_grad;
+  const auto kept_after = [&](int passes) {
+    for (int pass = 0; pass < passes; ++pass) {
+      const auto scope = tracker.enter();
+      row.loss(batch);
+      tracker.reset_mod_stats();
+    }
+    return tracker.footprint().entries;
+  };
+  const auto first = kept_after(600);
+  CHECK(kept_after(600) <= first);
 }
 
 TEST_CASE("several passes of one step are the calls of its states") {
