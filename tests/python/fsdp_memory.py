@@ -90,13 +90,14 @@ def run(case):
     return {"phases": phases, "events": events_of(trace, phases), "left": left, "pinned": pinned}
 
 
-def main():
+def answer_cases(run, warm_up=()):
+    """`run(case)` for each case on standard input; what it gives is written as a line of JSON."""
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What torch prints goes with the messages.
     torch.empty(1, device="cuda")
     for layer in (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm):
         layer.reset_parameters = lambda self: None  # Their first values take time, and no memory.
-    for line in WARM_UP:
+    for line in warm_up:
         run(Case(line))
     gc.collect()
     gc.freeze()
@@ -107,4 +108,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    answer_cases(run, WARM_UP)

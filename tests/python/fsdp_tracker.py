@@ -11,13 +11,11 @@ the highest are what it counted at the peaks. cuBLAS's workspaces are left out. 
 
 import ctypes
 import gc
-import json
-import os
 import sys
 
 import torch
-from fsdp_memory import settle, start_world
-from fsdp_training import Case, Training
+from fsdp_memory import answer_cases, settle, start_world
+from fsdp_training import Training
 from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker, _FSDPModState
 from torch.distributed.fsdp import FSDPModule
 
@@ -121,19 +119,5 @@ def run(case):
     return found
 
 
-def main():
-    output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What torch prints goes with the messages.
-    torch.empty(1, device="cuda")
-    for layer in (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm):
-        layer.reset_parameters = lambda self: None  # Their first values take time, and no memory.
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # Python frees cycles when it likes; what is in none goes at once.
-    for line in sys.stdin.read().splitlines():
-        output.write(json.dumps(run(Case(line))) + "\n")
-        output.flush()
-
-
 if __name__ == "__main__":
-    main()
+    answer_cases(run)

@@ -1,7 +1,6 @@
 """C++ FSDP2 takes and gives back memory as Python's does, event by event, on the pretend GPU: from the sharding of the model
 through three steps, as one rank of 1 to 1000."""
 
-import importlib.util as util
 import itertools
 import json
 import os
@@ -11,25 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 import fsdp_cases
+import needs
 import pytest
 
-HOME = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-PROGRAM = BUILD / "tests" / "programs" / "fsdp_memory"
+PROGRAM = needs.PROGRAMS / "fsdp_memory"
 ORACLE = Path(__file__).with_name("fsdp_memory.py")
 CASES = fsdp_cases.memory_cases()
 
 
-def why_not():
-    found = util.find_spec("torch")
-    if found is None or found.origin is None:
-        return "torch is not installed"
-    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return "torch is not a CUDA build"
-    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
-
-
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+WHY_NOT = needs.why_not(PROGRAM, cuda=True)
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
 def start(command, cases, folder, env=None):
@@ -57,11 +47,10 @@ def lines_of(process, cases, name):
 def both(tmp_path_factory):
     """What ours and torch's did in each case; torch is imported once for half of them."""
     folder = tmp_path_factory.mktemp("fsdp")
-    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
     lines = list(CASES)
     halves = lines[: len(lines) // 2], lines[len(lines) // 2 :]
     oracle = [sys.executable, str(ORACLE)]
-    torchs = [start(oracle, half, folder, {"LD_PRELOAD": preload}) for half in halves]
+    torchs = [start(oracle, half, folder, needs.pretend_gpu()) for half in halves]
     ours = lines_of(*start([PROGRAM], lines, folder))
     return ours, {line: found for process in torchs for line, found in lines_of(*process).items()}
 

@@ -1,7 +1,6 @@
 """C++ FSDP2 computes what Python's does: losses, gradients and parameters of 2 and 4 gloo processes, to the bit in each of
 ten steps; and what training in one process does, within torch's own tolerance."""
 
-import importlib.util as util
 import itertools
 import json
 import os
@@ -11,24 +10,18 @@ import sys
 from pathlib import Path
 
 import fsdp_cases
+import needs
 import pytest
 
-HOME = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-PROGRAM = BUILD / "tests" / "programs" / "fsdp_numbers"
+PROGRAM = needs.PROGRAMS / "fsdp_numbers"
 ORACLE = Path(__file__).with_name("fsdp_numbers.py")
 WORLDS = (2, 4)
 CASES = fsdp_cases.number_cases(WORLDS)
 REFERENCES = [line for line in CASES if "reference=1" in line]
 
 
-def why_not():
-    if util.find_spec("torch") is None:
-        return "torch is not installed"
-    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
-
-
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+WHY_NOT = needs.why_not(PROGRAM)
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
 def free_port():
@@ -38,8 +31,7 @@ def free_port():
 
 
 def torchs_side():
-    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
-    env = {**os.environ, "LD_PRELOAD": preload}
+    env = {**os.environ, **needs.pretend_gpu()}
     cases = "\n".join(CASES) + "\n"
     done = subprocess.run([sys.executable, str(ORACLE)], input=cases, capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, done.stderr

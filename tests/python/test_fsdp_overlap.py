@@ -2,7 +2,6 @@
 collective, each event that is recorded and each wait for it. So what may run beside what is the same, and each wait that
 torch makes is made."""
 
-import importlib.util as util
 import itertools
 import json
 import os
@@ -11,26 +10,17 @@ import sys
 from pathlib import Path
 
 import fsdp_cases
+import needs
 import pytest
 
-HOME = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-PROGRAM = BUILD / "tests" / "programs" / "fsdp_overlap"
+PROGRAM = needs.PROGRAMS / "fsdp_overlap"
 ORACLE = Path(__file__).with_name("fsdp_overlap.py")
 PLACES = ((1, 0), (8, 0))
 CASES = {line.replace("steps=3", "steps=2"): name for line, name in fsdp_cases.memory_cases(PLACES).items()}
 
 
-def why_not():
-    found = util.find_spec("torch")
-    if found is None or found.origin is None:
-        return "torch is not installed"
-    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return "torch is not a CUDA build"
-    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
-
-
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+WHY_NOT = needs.why_not(PROGRAM, cuda=True)
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 def start(command, folder, env=None):
@@ -63,9 +53,8 @@ class Side:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
     folders = [tmp_path_factory.mktemp(name) for name in ("ours", "torchs")]
-    torchs = start([sys.executable, str(ORACLE)], folders[1], {"LD_PRELOAD": preload})
+    torchs = start([sys.executable, str(ORACLE)], folders[1], needs.pretend_gpu())
     ours = start([PROGRAM], folders[0])
     return [Side(folder, phases_of(process)) for folder, process in zip(folders, (ours, torchs))]
 

@@ -1,7 +1,6 @@
 """Files of state that C++ FSDP2 writes hold what Python's FSDP2 has after the same training, in a format that others read;
 and what others write, it reads. The reader here knows nothing but the format's description."""
 
-import importlib.util as util
 import json
 import os
 import socket
@@ -11,11 +10,10 @@ import sys
 import zlib
 from pathlib import Path
 
+import needs
 import pytest
 
-HOME = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-PROGRAM = BUILD / "tests" / "programs" / "fsdp_resume"
+PROGRAM = needs.PROGRAMS / "fsdp_resume"
 ORACLE = Path(__file__).with_name("fsdp_numbers.py")
 
 CASES = {
@@ -32,13 +30,8 @@ CASES = {
 }
 
 
-def why_not():
-    if util.find_spec("torch") is None:
-        return "torch is not installed"
-    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
-
-
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+WHY_NOT = needs.why_not(PROGRAM)
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 def free_port():
@@ -117,14 +110,13 @@ def saved(folder):
 
 @pytest.fixture(scope="module")
 def torchs():
-    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
     done = subprocess.run(
         [sys.executable, str(ORACLE)],
         input="\n".join(CASES.values()) + "\n",
         capture_output=True,
         text=True,
         timeout=600,
-        env={**os.environ, "LD_PRELOAD": preload},
+        env={**os.environ, **needs.pretend_gpu()},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["ranks"]

@@ -10,7 +10,6 @@ backward, OptState in an optimizer's step. `naming` lists what may have which of
 what the allocator counted while torch's ran.
 """
 
-import importlib.util as util
 import json
 import os
 import subprocess
@@ -19,11 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fsdp_cases
+import needs
 import pytest
 
-HOME = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-PROGRAM = BUILD / "tests" / "programs" / "fsdp_tracker"
+PROGRAM = needs.PROGRAMS / "fsdp_tracker"
 ORACLE = Path(__file__).with_name("fsdp_tracker.py")
 CASES = fsdp_cases.tracker_cases()
 LARGE = {line: name for line, name in CASES.items() if "large=1" in line}
@@ -36,16 +34,8 @@ TORCHS = (
 FORWARD = ("Before Pre-Forward", "After Pre-Forward", "Before Post-Forward", "After Post-Forward", "Peak Forward")
 
 
-def why_not():
-    found = util.find_spec("torch")
-    if found is None or found.origin is None:
-        return "torch is not installed"
-    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return "torch is not a CUDA build"
-    return None if PROGRAM.exists() else f"{PROGRAM.name} is not built"
-
-
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+WHY_NOT = needs.why_not(PROGRAM, cuda=True)
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
 def run(command, env=None):
@@ -61,8 +51,7 @@ def run(command, env=None):
 @pytest.fixture(scope="module")
 def both():
     """What ours and torch's saw in each case."""
-    preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
-    return run([str(PROGRAM)]), run([sys.executable, str(ORACLE)], {"LD_PRELOAD": preload})
+    return run([str(PROGRAM)]), run([sys.executable, str(ORACLE)], needs.pretend_gpu())
 
 
 def books(snapshot, device):

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fsdp/pretended_rank.h"
 #include "fsdp/training.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
@@ -76,19 +77,8 @@ class Recorder {
 
 Recorder* recorder = nullptr;
 
-void start_world(int world, int rank) {
-  if (distributed::is_initialized()) {
-    if (distributed::get_world_size() == world && distributed::get_rank() == rank) return;
-    distributed::destroy_process_group();
-  }
-  distributed::init_process_group({.backend = "fake", .rank = rank, .world_size = world});
-}
-
-/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
-void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
-
 Json run(const Case& c) {
-  start_world(c.number("world"), c.number("rank"));
+  scenarios::start_world(c);
   at::cuda::clearCublasWorkspaces();
   allocator::emptyCache();
   at::getHostAllocator(at::kCUDA)->empty_cache();
@@ -98,7 +88,7 @@ Json run(const Case& c) {
   scenarios::with_training(c, at::kCUDA, look, [&](auto training) {
     training->run(c.number("rank"), [](int, const std::vector<at::Tensor>&) {});
     look("settle");
-    settle();
+    scenarios::settle();
     look("drop");
   });
   recorder = nullptr;
@@ -109,17 +99,11 @@ Json run(const Case& c) {
 }  // namespace
 
 int main() {
-  std::string line;
-  try {
-    at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The allocator exists from the first use of the device on.
-    allocator::get()->attachAllocatorTraceTracker([](const allocator::TraceEntry& entry) {
-      if (recorder != nullptr) recorder->note(entry);
-    });
-    while (std::getline(std::cin, line)) std::cout << run(Case(line)).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << "fsdp_memory: " << line << ": " << error.what() << "\n";
-    return 1;
-  }
+  at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The allocator exists from the first use of the device on.
+  allocator::get()->attachAllocatorTraceTracker([](const allocator::TraceEntry& entry) {
+    if (recorder != nullptr) recorder->note(entry);
+  });
+  return scenarios::answer_cases("fsdp_memory", run);
 }
 #else
 int main() {

@@ -46,6 +46,15 @@ inline at::Tensor input(at::ScalarType dtype = at::kFloat) {
   return at::ones({4, kDim}, at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(dtype));
 }
 
+/// What the GPU holds now. Its total is the allocator's.
+inline DeviceSnapshot on_gpu(MemTracker& tracker) {
+  const auto found = now(tracker, kGpu);
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  CHECK(found.total() ==
+        stats.active_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current);
+  return found;
+}
+
 /// The only snapshot of that state, on the GPU.
 inline DeviceSnapshot at_state(FSDPMemTracker& tracker, std::size_t layer, FSDPModState state) {
   const auto stats = tracker.fsdp_module_stats(Row::name(layer));

@@ -223,7 +223,8 @@ TEST_CASE("the step in which optimizer state first appears has an explanation of
   CHECK(cause(*found, "OptState", "state of the optimizer").bytes == 2 * 4 * S);
   const auto temporaries = cause(*found, "Temp", "temporaries of the optimizer's step");
   CHECK(temporaries.owners == Owners{{"AdamW", 4 * S}});
-  CHECK(temporaries.sentence == "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 blocks).");
+  CHECK(temporaries.sentence ==
+        "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 blocks, one for each shard).");
 }
 
 TEST_CASE("state that makes the peak of its step is no temporary") {
@@ -298,7 +299,7 @@ TEST_CASE("state that was there before the tracker has no first step") {
   row.loss(batch).backward();
   optimizer.step();
   FSDPMemTracker tracker(row.model, optimizer);
-  CHECK(now(tracker, kGpu)["OptState"] == 2 * 2 * S);
+  CHECK(on_gpu(tracker)["OptState"] == 2 * 2 * S);
   const auto scope = tracker.enter();
   optimizer.step();
   CHECK_FALSE(tracker.explain_first_state());

@@ -27,7 +27,7 @@ TEST_CASE("after fully_shard a rank holds its shards and nothing else") {
   const small::GpuWorld world(kWorld);
   const Row row(kLayers);
   FSDPMemTracker tracker(row.model);
-  const auto found = now(tracker, kGpu);
+  const auto found = on_gpu(tracker);
   CHECK(found["Sharded Param"] == L * S);
   CHECK(found.total() - found["Workspace"] - found["Other"] == L * S);
 }
@@ -50,7 +50,7 @@ TEST_CASE("forward holds one layer whole, the buffer it was gathered into, and f
     const auto freed = at_state(tracker, layer, FSDPModState::kAfterPostForward);
     CHECK(freed["Unsharded Param"] == 0);
   }
-  const auto over = now(tracker, kGpu);
+  const auto over = on_gpu(tracker);
   CHECK(over["All Gather"] == 0);  // The root drops the last one.
   CHECK(over["Unsharded Param"] == 0);
 }
@@ -67,14 +67,14 @@ TEST_CASE("without reshard after forward all layers stay whole, and backward gat
     CHECK(peak["Unsharded Param"] == (layer + 1) * P);
     CHECK(peak["All Gather"] == (layer == 0 ? P : 2 * P));
   }
-  CHECK(now(tracker, kGpu)["Unsharded Param"] == L * P);
+  CHECK(on_gpu(tracker)["Unsharded Param"] == L * P);
   loss.backward();
   for (int layer = 0; layer < kLayers; ++layer) {
     const auto before = at_state(tracker, layer, FSDPModState::kBeforePostBackward);
     CHECK(before["All Gather"] == 0);
     CHECK(before["Unsharded Param"] == (layer + 1) * P);  // Those after it are freed by their own post-backward.
   }
-  CHECK(now(tracker, kGpu)["Unsharded Param"] == 0);
+  CHECK(on_gpu(tracker)["Unsharded Param"] == 0);
 }
 
 TEST_CASE("backward holds one layer whole, the next one's buffer, its gradient, and the last reduction's input") {
@@ -98,7 +98,7 @@ TEST_CASE("backward holds one layer whole, the next one's buffer, its gradient, 
     CHECK(after["Reduce Scatter"] == P);  // Its own; the one before was freed to make room.
     CHECK(after["Sharded Grad"] == (behind + 1) * S);
   }
-  const auto over = now(tracker, kGpu);
+  const auto over = on_gpu(tracker);
   CHECK(over["Reduce Scatter"] == 0);
   CHECK(over["Sharded Grad"] == L * S);
 }
@@ -124,9 +124,9 @@ TEST_CASE("the optimizer's first step makes two shards of state for each, and on
   const auto batch = input();
   const auto scope = tracker.enter();
   row.loss(batch).backward();
-  CHECK(now(tracker, kGpu)["OptState"] == 0);
+  CHECK(on_gpu(tracker)["OptState"] == 0);
   optimizer.step();
-  CHECK(now(tracker, kGpu)["OptState"] == 2 * L * S);  // exp_avg and exp_avg_sq; the step counts are on the host.
+  CHECK(on_gpu(tracker)["OptState"] == 2 * L * S);  // exp_avg and exp_avg_sq; the step counts are on the host.
   const auto peak = tracker.phase_peaks().at("optimizer").at(kGpu);
   CHECK(peak["OptState"] == 2 * L * S);
   CHECK(peak["Temp"] == L * S);  // The square roots of exp_avg_sq, of all shards at once.
@@ -147,15 +147,15 @@ TEST_CASE("a backward without gradient sync leaves every gradient whole, in the 
   fsdp::FSDPModule root(row.model);
   root.set_requires_gradient_sync(false);
   row.loss(batch).backward();
-  auto found = now(tracker, kGpu);
+  auto found = on_gpu(tracker);
   CHECK(found["Accumulated Grad"] == L * P);  // Computed in bf16, kept in fp32.
   CHECK(found["Unsharded Grad"] == 0);
   CHECK(found["Sharded Grad"] == 0);
   row.loss(batch).backward();
-  CHECK(now(tracker, kGpu)["Accumulated Grad"] == L * P);  // Added to.
+  CHECK(on_gpu(tracker)["Accumulated Grad"] == L * P);  // Added to.
   root.set_requires_gradient_sync(true);
   row.loss(batch).backward();
-  found = now(tracker, kGpu);
+  found = on_gpu(tracker);
   CHECK(found["Accumulated Grad"] == 0);
   CHECK(found["Sharded Grad"] == L * S);
 }
@@ -168,14 +168,14 @@ TEST_CASE("gradients that stay whole in their own dtype keep their name from sco
   fsdp::FSDPModule(row.model).set_requires_gradient_sync(false);
   for (int micro = 0; micro < 3; ++micro) {
     const auto scope = tracker.enter();
-    CHECK(now(tracker, kGpu)["Accumulated Grad"] == (micro == 0 ? 0 : L * P));
+    CHECK(on_gpu(tracker)["Accumulated Grad"] == (micro == 0 ? 0 : L * P));
     row.loss(batch).backward();
-    CHECK(now(tracker, kGpu)["Accumulated Grad"] == L * P);
-    CHECK(now(tracker, kGpu)["Unsharded Grad"] == 0);
+    CHECK(on_gpu(tracker)["Accumulated Grad"] == L * P);
+    CHECK(on_gpu(tracker)["Unsharded Grad"] == 0);
   }
   // A tracker that comes later finds them, too.
   FSDPMemTracker late(row.model);
-  CHECK(now(late, kGpu)["Accumulated Grad"] == L * P);
+  CHECK(on_gpu(late)["Accumulated Grad"] == L * P);
 }
 
 TEST_CASE(
@@ -186,7 +186,7 @@ TEST_CASE(
   struct LookingReduceScatter : fsdp::ReduceScatter {
     explicit LookingReduceScatter(FSDPMemTracker& a_tracker) : tracker(a_tracker) {}
     at::Tensor allocate(std::int64_t numel, at::ScalarType dtype, at::Device device) override {
-      seen.push_back(now(tracker, kGpu));
+      seen.push_back(on_gpu(tracker));
       return fsdp::ReduceScatter::allocate(numel, dtype, device);
     }
     FSDPMemTracker& tracker;
@@ -244,7 +244,7 @@ TEST_CASE(
     CHECK(after["All Reduce"] == over * kReduced);
     CHECK(after["Sharded Grad"] == over * kStored);
   }
-  CHECK(now(tracker, kGpu)["All Reduce"] == 0);
+  CHECK(on_gpu(tracker)["All Reduce"] == 0);
 }
 
 TEST_CASE("under HSDP with one dtype the buffer of the all-reduce becomes the gradient") {
@@ -270,12 +270,12 @@ TEST_CASE("under HSDP without all-reduce each layer keeps its partial gradient")
   fsdp::FSDPModule root(row.model);
   root.set_requires_all_reduce(false);
   row.loss(batch).backward();
-  auto found = now(tracker, kGpu);
+  auto found = on_gpu(tracker);
   CHECK(found["Partial Grad"] == L * (P / 4));
   CHECK(found["Sharded Grad"] == 0);
   root.set_requires_all_reduce(true);
   row.loss(batch).backward();
-  found = now(tracker, kGpu);
+  found = on_gpu(tracker);
   CHECK(found["Partial Grad"] == 0);
   CHECK(found["Sharded Grad"] == L * (P / 4));
 }
@@ -288,9 +288,9 @@ TEST_CASE("resharded to fewer ranks after forward, each layer keeps a larger sha
   const auto batch = input();
   const auto scope = tracker.enter();
   const auto loss = row.loss(batch);
-  CHECK(now(tracker, kGpu)["Post-Forward Shard"] == L * (P / kFewer));
+  CHECK(on_gpu(tracker)["Post-Forward Shard"] == L * (P / kFewer));
   loss.backward();
-  CHECK(now(tracker, kGpu)["Post-Forward Shard"] == 0);
+  CHECK(on_gpu(tracker)["Post-Forward Shard"] == 0);
 }
 
 TEST_CASE("of uneven shards rank 0 has the most: padded alike, ranks differ in the optimizer's state alone") {
@@ -306,7 +306,7 @@ TEST_CASE("of uneven shards rank 0 has the most: padded alike, ranks differ in t
     const auto scope = tracker.enter();
     model->forward(input()).sum().backward();
     optimizer.step();
-    return now(tracker, kGpu);
+    return on_gpu(tracker);
   };
   const auto first = held_by(0), last = held_by(kRanks - 1);
   CHECK(first["Sharded Param"] == 17 * kDim * 4);

@@ -151,7 +151,7 @@ TEST_CASE("a module with parameters on two meshes has the stages of backward for
                     }});
   fsdp::fully_shard(model);
   FSDPMemTracker tracker(model);
-  CHECK(now(tracker, kGpu)["Sharded Param"] == P / 4 + 512);
+  CHECK(on_gpu(tracker)["Sharded Param"] == P / 4 + 512);
   const auto batch = input();
   const auto scope = tracker.enter();
   model->forward(batch).sum().backward();
@@ -159,7 +159,7 @@ TEST_CASE("a module with parameters on two meshes has the stages of backward for
   CHECK(stats.snapshots.at(FSDPModState::kAfterPreForward).size() == 1);
   CHECK(stats.snapshots.at(FSDPModState::kBeforePreBackward).size() == 2);
   CHECK(stats.snapshots.at(FSDPModState::kAfterPostBackward).size() == 2);
-  CHECK(now(tracker, kGpu)["Sharded Grad"] == P / 4 + 512);
+  CHECK(on_gpu(tracker)["Sharded Grad"] == P / 4 + 512);
 }
 
 TEST_CASE("a checkpointed module has its recomputation's states, and what it makes there is Activation") {
@@ -192,12 +192,12 @@ TEST_CASE("offloaded shards, their gradients and the optimizer's state are the h
     nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
     FSDPMemTracker tracker(row.model, optimizer);
     CHECK(bytes_of(tracker, "Sharded Param") == 3 * S);
-    CHECK(now(tracker, kGpu)["Sharded Param"] == 0);
+    CHECK(on_gpu(tracker)["Sharded Param"] == 0);
     const auto batch = input();
     const auto scope = tracker.enter();
     row.loss(batch).backward();
     CHECK(bytes_of(tracker, "Sharded Grad") == 3 * S);
-    CHECK(now(tracker, kGpu)["Sharded Grad"] == 0);
+    CHECK(on_gpu(tracker)["Sharded Grad"] == 0);
     optimizer.step();
     CHECK(bytes_of(tracker, "OptState") == 2 * 3 * S + 3 * 4);  // And three counts of steps.
     CHECK(at_state(tracker, 1, FSDPModState::kPeakForward)["All Gather Input"] == 0);
@@ -213,7 +213,7 @@ TEST_CASE("when shards are gathered, what was cast for it is told from the buffe
     distributed::Work operator()(const at::Tensor& output, const at::Tensor& input,
                                  const distributed::ProcessGroup& group, bool async_op,
                                  std::string_view what) override {
-      seen.push_back(now(tracker, kGpu));
+      seen.push_back(on_gpu(tracker));
       return fsdp::AllGather::operator()(output, input, group, async_op, what);
     }
     FSDPMemTracker& tracker;
@@ -285,7 +285,7 @@ TEST_CASE("several trackers follow one model, and a dead model is followed no mo
     const auto one = first.enter();
     const auto other = second.enter();
     row->loss(batch).backward();
-    CHECK(now(first, kGpu) == now(second, kGpu));
+    CHECK(on_gpu(first) == on_gpu(second));
     CHECK(counts(first, Row::name(1)) == counts(second, Row::name(1)));
   }
   row.reset();
@@ -296,7 +296,7 @@ TEST_CASE("several trackers follow one model, and a dead model is followed no mo
   const auto one = first.enter();
   next.loss(batch).backward();
   CHECK(first.fsdp_module_stats().empty());
-  const auto found = now(first, kGpu);
+  const auto found = on_gpu(first);
   CHECK(found["Sharded Grad"] == 2 * S);  // Known for what it is; whose, it does not know.
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("a scope may outlive its tracker, and a tracker may be held as a MemTr
   const auto scope = tracker->enter();
   const auto batch = input();
   row.loss(batch).backward();
-  CHECK(now(*tracker, kGpu)["Sharded Grad"] == S);
+  CHECK(on_gpu(*tracker)["Sharded Grad"] == S);
   tracker.reset();
   row.loss(batch).backward();
 }
@@ -331,7 +331,7 @@ TEST_CASE("what is no input is refused as one, and unknown names are named") {
                        c10::ValueError);
   std::vector<at::Tensor> nested = {input(), input()};
   tracker.track_inputs(nested, std::make_pair(input(), std::optional<at::Tensor>()));
-  CHECK(now(tracker, kGpu)["Inputs"] == 2 * 4 * kDim * 4);  // The third is gone with its pair.
+  CHECK(on_gpu(tracker)["Inputs"] == 2 * 4 * kDim * 4);  // The third is gone with its pair.
 }
 
 TEST_CASE("ignored parameters are Parameters, and keep their gradients' name") {
@@ -344,7 +344,7 @@ TEST_CASE("ignored parameters are Parameters, and keep their gradients' name") {
   const auto batch = input();
   const auto scope = tracker.enter();
   model->forward(batch).sum().backward();
-  const auto found = now(tracker, kGpu);
+  const auto found = on_gpu(tracker);
   CHECK(found["Parameter"] == P);
   CHECK(found["Gradient"] == P);
   CHECK(found["Sharded Param"] == S);

@@ -4,11 +4,11 @@
 
 #include <ATen/Functions.h>
 
-#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fsdp/pretended_rank.h"
 #include "fsdp/training.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
@@ -27,17 +27,6 @@ using scenarios::Case;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Json to_value(const Snapshot& snapshot) { return Json::parse(to_json(snapshot)); }
-
-void start_world(int world, int rank) {
-  if (distributed::is_initialized()) {
-    if (distributed::get_world_size() == world && distributed::get_rank() == rank) return;
-    distributed::destroy_process_group();
-  }
-  distributed::init_process_group({.backend = "fake", .rank = rank, .world_size = world});
-}
-
-/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
-void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
 
 /// cuBLAS's, of this thread and of autograd's: there from the beginning on, they do not decide where a peak is.
 void take_workspaces() {
@@ -67,7 +56,7 @@ Json track(Training& training, int rank) {
 }
 
 Json run(const Case& c) {
-  start_world(c.number("world"), c.number("rank"));
+  scenarios::start_world(c);
   at::cuda::clearCublasWorkspaces();
   allocator::emptyCache();
   take_workspaces();
@@ -75,22 +64,14 @@ Json run(const Case& c) {
       c, at::kCUDA, [](const std::string&) {},
       [&](auto training) {
         auto found = track(*training, c.number("rank"));
-        settle();
+        scenarios::settle();
         return found;
       });
 }
 
 }  // namespace
 
-int main() {
-  std::string line;
-  try {
-    while (std::getline(std::cin, line)) std::cout << run(Case(line)).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << "fsdp_tracker: " << line << ": " << error.what() << "\n";
-    return 1;
-  }
-}
+int main() { return scenarios::answer_cases("fsdp_tracker", run); }
 #else
 int main() {
   std::cerr << "fsdp_tracker: torch is not a CUDA build\n";
