@@ -37,6 +37,8 @@ constexpr std::pair<std::string_view, std::string_view> kAlways[] = {
     {"Other", "made outside of tracking"},
 };
 
+const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";
+
 /// Where the running module is, for the line that says when.
 std::string_view place(Stage stage) {
   switch (stage) {
@@ -141,7 +143,7 @@ class Reasons {
     }
     if (became == names::kOptState)
       return {"state of the optimizer, as it is made", std::string(ledger_.name(since->owner))};
-    if (in(phases::kOptimizer)) return {"temporaries of the optimizer's step", owner};
+    if (in(phases::kOptimizer)) return {kOptimizerTemporaries, owner};
     return {"gradients of activations, and temporaries", fsdp_module_of(owner)};
   }
 
@@ -184,11 +186,13 @@ std::string of_whom(const Cause& cause) {
   return count + ", most of it " + largest.first + "'s (" + amount(largest.second) + ")";
 }
 
-std::string sentence_of(const Cause& cause, std::size_t count) {
+std::string sentence_of(const Cause& cause, std::size_t count, std::size_t shards) {
   std::string text = amount(cause.bytes) + " " + cause.category + of_whom(cause);
   if (!cause.why.empty()) text += ": " + cause.why;
   if (cause.category == categories::kNames[ledger::value(categories::kTemp)]) {
-    text += " (" + std::to_string(count) + (count == 1 ? " block" : " blocks") + ")";
+    text += " (" + std::to_string(count) + (count == 1 ? " block" : " blocks");
+    if (cause.why == kOptimizerTemporaries && count == shards) text += ", one for each shard";
+    text += ")";
   }
   return text + ".";
 }
@@ -217,9 +221,11 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
     std::map<std::string, std::int64_t> owners;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
+  std::size_t shards = 0;
   const Reasons reasons(ledger, peak, stages, members, named_as);
   for (const auto& allocation : ledger.contents(peak).allocations) {
     if (allocation.bytes == 0) continue;
+    if (ledger.name(allocation.category) == names::kShardedParam) ++shards;
     auto [why, owner] = reasons.of(allocation);
     auto& sum = sums[{std::string(ledger.name(allocation.category)), std::move(why)}];
     sum.bytes += static_cast<std::int64_t>(allocation.bytes);
@@ -232,7 +238,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
     std::sort(cause.owners.begin(), cause.owners.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : natural_less(a.first, b.first);
     });
-    cause.sentence = sentence_of(cause, sum.count);
+    cause.sentence = sentence_of(cause, sum.count, shards);
   }
   std::stable_sort(explanation.causes.begin(), explanation.causes.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
