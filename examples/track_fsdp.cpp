@@ -90,9 +90,10 @@ int main(int argc, char** argv) {
     return Transformer(/*vocabulary=*/50304, /*dim=*/4096, /*heads=*/32, /*layers=*/8);
   }();
   const fsdp::FullyShardOptions options{.mesh = distributed::DeviceMesh::init(at::kCUDA, {world_size}),
-                                        .reshard_after_forward = !keep,
                                         .mp_policy = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}};
-  for (const auto& block : *model->blocks) fsdp::fully_shard(block, options);
+  auto of_blocks = options;
+  if (keep) of_blocks.reshard_after_forward = false;
+  for (const auto& block : *model->blocks) fsdp::fully_shard(block, of_blocks);
   fsdp::fully_shard(model, options);
   const at::Device gpu(at::kCUDA, 0);
   fsdp::to_empty(model, gpu);

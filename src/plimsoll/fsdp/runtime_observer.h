@@ -26,8 +26,9 @@ enum class Stage : std::uint8_t {
   kUnshardByHand,  ///< FSDPModule::unshard begins.
 };
 
-/// Called on the thread that does the work: the caller's in forward, autograd's in backward. An After comes only where
-/// the stage did not end by an exception. Observers change nothing, call nothing of the runtime, and do not throw.
+/// Called on the thread that does the work: the caller's in forward, autograd's in backward; observers in the order of
+/// their coming. An After comes only where the stage did not end by an exception. Observers change nothing, call
+/// nothing of the runtime, and do not throw.
 class RuntimeObserver {
  public:
   /// One of the forward stages; also where a checkpoint runs the forward again.

@@ -131,7 +131,7 @@ class Reasons {
 
   std::string activations() const {
     if (in(phases::kForward)) return "saved for backward, or in use";
-    return in(phases::kBackward) ? "saved for backward, or recomputed" : "held by outputs";
+    return in(phases::kBackward) ? "saved for backward, recomputed, or held by outputs" : "held by outputs";
   }
 
   Reason temporaries(const ledger::Allocation& allocation, const std::string& owner) const {
@@ -169,28 +169,36 @@ const std::string kNoModule = "no module";
 
 std::string amount(std::int64_t bytes) { return format_bytes(static_cast<Bytes>(bytes)); }
 
-/// "of A", "of A and B", "of 32 modules, 0.39 GiB each: A … Z", "of 3 modules, most of it A's (1.00 GiB)".
+/// "of A", "of A (1.00 GiB) and B (0.50 GiB)", "of 32 modules, 0.39 GiB each (A … Z)", "of 3 modules, most of it A's
+/// (1.00 GiB)"; and what is no module's.
 std::string of_whom(const Cause& cause) {
-  const auto& owners = cause.owners;
-  if (owners.size() == 1 && owners[0].first == kNoModule) return "";
+  auto owners = cause.owners;
+  const auto nobodys =
+      std::find_if(owners.begin(), owners.end(), [](const auto& owner) { return owner.first == kNoModule; });
+  std::string rest;
+  if (nobodys != owners.end()) {
+    if (owners.size() == 1) return "";
+    rest = ", and " + amount(nobodys->second) + " of no module";
+    owners.erase(nobodys);
+  }
   const auto& largest = owners.front();
-  if (owners.size() == 1) return " of " + largest.first;
+  if (owners.size() == 1) return " of " + largest.first + rest;
   if (owners.size() == 2) {
     return " of " + largest.first + " (" + amount(largest.second) + ") and " + owners[1].first + " (" +
-           amount(owners[1].second) + ")";
+           amount(owners[1].second) + ")" + rest;
   }
   const std::string count = " of " + std::to_string(owners.size()) + " modules";
   if (std::all_of(owners.begin(), owners.end(), [&](const auto& owner) { return owner.second == largest.second; })) {
-    return count + ", " + amount(largest.second) + " each (" + largest.first + " … " + owners.back().first + ")";
+    return count + ", " + amount(largest.second) + " each (" + largest.first + " … " + owners.back().first + ")" + rest;
   }
-  return count + ", most of it " + largest.first + "'s (" + amount(largest.second) + ")";
+  return count + ", most of it " + largest.first + "'s (" + amount(largest.second) + ")" + rest;
 }
 
 std::string sentence_of(const Cause& cause, std::size_t count, std::size_t shards) {
   std::string text = amount(cause.bytes) + " " + cause.category + of_whom(cause);
   if (!cause.why.empty()) text += ": " + cause.why;
   if (cause.category == categories::kNames[ledger::value(categories::kTemp)]) {
-    text += " (" + std::to_string(count) + (count == 1 ? " block" : " blocks");
+    text += " (" + std::to_string(count) + (count == 1 ? " allocation" : " allocations");
     if (cause.why == kOptimizerTemporaries && count == shards) text += ", one for each shard";
     text += ")";
   }

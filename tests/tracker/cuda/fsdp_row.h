@@ -46,13 +46,20 @@ inline at::Tensor input(at::ScalarType dtype = at::kFloat) {
   return at::ones({4, kDim}, at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(dtype));
 }
 
-/// What the GPU holds now. Its total is the allocator's.
+inline std::int64_t active_bytes() {
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(0).active_bytes[0].current;
+}
+
+/// What the GPU holds now, at an instant at which no other thread changes it (autograd's lets go of a graph when
+/// backward has returned already). Its total is the allocator's.
 inline DeviceSnapshot on_gpu(MemTracker& tracker) {
-  const auto found = now(tracker, kGpu);
-  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
-  CHECK(found.total() ==
-        stats.active_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current);
-  return found;
+  for (;;) {
+    const auto counted = active_bytes();
+    const auto found = now(tracker, kGpu);
+    if (counted != active_bytes()) continue;
+    CHECK(found.total() == counted);
+    return found;
+  }
 }
 
 /// The only snapshot of that state, on the GPU.

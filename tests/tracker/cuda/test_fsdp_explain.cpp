@@ -68,6 +68,10 @@ TEST_CASE("the peak of a backward is explained to the byte, by what is current, 
   CHECK(shards.sentence ==
         "128.00 KiB Sharded Param of 4 modules, 32.00 KiB each (Sequential.0 … Sequential.3): this rank's shards.");
   CHECK(cause(found, "Inputs", "the batch").bytes == 4 * kDim * 4);
+  const auto activations = cause(found, "Activation", "saved for backward, recomputed, or held by outputs");
+  CHECK(activations.sentence ==
+        "5.00 KiB Activation of Sequential.0, and 1.00 KiB of no module: saved for backward, recomputed, or held by "
+        "outputs.");
 }
 
 TEST_CASE("the peak of a forward is explained by what is kept, and by the buffer before") {
@@ -224,7 +228,7 @@ TEST_CASE("the step in which optimizer state first appears has an explanation of
   const auto temporaries = cause(*found, "Temp", "temporaries of the optimizer's step");
   CHECK(temporaries.owners == Owners{{"AdamW", 4 * S}});
   CHECK(temporaries.sentence ==
-        "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 blocks, one for each shard).");
+        "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 allocations, one for each shard).");
 }
 
 TEST_CASE("state that makes the peak of its step is no temporary") {
