@@ -20,8 +20,7 @@ Books::Books(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_
 
 Books::~Books() { subscription_.reset(); }
 
-// --- From capture
-// ---------------------------------------------------------------------------------------------------------
+// --- From capture --------------------------------------------------------------------------------------------------
 
 void Books::allocated(const capture::Allocation& allocation) noexcept {
   const bool tracking = tracking_.load(std::memory_order_relaxed);
@@ -95,8 +94,7 @@ ledger::DeviceId Books::device_id(c10::Device device) {
   return devices_.back().second;
 }
 
-// --- What is going on
-// -----------------------------------------------------------------------------------------------------
+// --- What is going on ----------------------------------------------------------------------------------------------
 
 void Books::set_tracking(bool tracking) {
   tracking_.store(tracking, std::memory_order_relaxed);
@@ -122,8 +120,7 @@ void Books::step_left() {
   ledger_.phase(optimizers_.empty() ? phases::kOther : phases::kOptimizer);
 }
 
-// --- Naming
-// ---------------------------------------------------------------------------------------------------------------
+// --- Naming --------------------------------------------------------------------------------------------------------
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
   const auto found = capture::adopt(tensor);
@@ -177,8 +174,7 @@ ledger::CategoryId Books::category(std::string_view name) {
   return ledger_.category(name);
 }
 
-// --- Looking
-// --------------------------------------------------------------------------------------------------------------
+// --- Looking -------------------------------------------------------------------------------------------------------
 
 void Books::refresh() {
   capture::settle();

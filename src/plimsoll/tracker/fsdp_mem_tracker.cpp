@@ -16,8 +16,7 @@ FSDPMemTracker::FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& op
 
 FSDPMemTracker::~FSDPMemTracker() { impl_->extension = nullptr; }
 
-// --- Inputs
-// ---------------------------------------------------------------------------------------------------------------
+// --- Inputs --------------------------------------------------------------------------------------------------------
 
 void FSDPMemTracker::InputVisitor::tensor(const at::Tensor& tensor) {
   tracker.impl_->books.name_tensor(tensor, tracker.watch_->inputs_category(), ledger::kNoOwner);
@@ -44,8 +43,7 @@ void FSDPMemTracker::InputVisitor::stock_optimizer(torch::optim::Optimizer&) {
   TORCH_CHECK_TYPE(false, "track_inputs was given an optimizer: give it to the constructor, after the root.");
 }
 
-// --- Looking
-// --------------------------------------------------------------------------------------------------------------
+// --- Looking -------------------------------------------------------------------------------------------------------
 
 std::vector<FSDPModuleStats> FSDPMemTracker::fsdp_module_stats() {
   return impl_->books.with_ledger(

@@ -78,8 +78,7 @@ FSDPWatch::~FSDPWatch() {
   tensors_.leave_to(nullptr, ledger::categories::kOptstate);
 }
 
-// --- What there is
-// --------------------------------------------------------------------------------------------------------
+// --- What there is -------------------------------------------------------------------------------------------------
 
 void FSDPWatch::look_again() {
   books_.with_ledger([&](const ledger::Ledger& ledger) {
@@ -169,8 +168,7 @@ std::optional<FSDPWatch::Followed> FSDPWatch::followed(const FSDPState& state) c
   return found->second;
 }
 
-// --- What happens
-// ---------------------------------------------------------------------------------------------------------
+// --- What happens --------------------------------------------------------------------------------------------------
 
 std::optional<AllocationClassifier::Class> FSDPWatch::classify(c10::Device device) const noexcept {
   const auto* use = fsdp::MemoryScope::current();

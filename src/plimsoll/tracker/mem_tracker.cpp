@@ -37,8 +37,7 @@ MemTracker::Scope::~Scope() {
   if (const auto tracker = tracker_.lock()) tracker->leave();
 }
 
-// --- Registering
-// ----------------------------------------------------------------------------------------------------------
+// --- Registering ---------------------------------------------------------------------------------------------------
 
 void MemTracker::module(torch::nn::Module& module) {
   // These have no forward of their own that hooks could be around.
@@ -90,8 +89,7 @@ void MemTracker::categorise(const at::Tensor& tensor, std::string_view category)
               "': it has no memory of an allocator's (it is undefined, empty, on meta, or made from a blob)");
 }
 
-// --- Looking
-// --------------------------------------------------------------------------------------------------------------
+// --- Looking -------------------------------------------------------------------------------------------------------
 
 Snapshot MemTracker::snapshot(SnapshotKind kind) {
   auto& books = impl_->books;

@@ -23,8 +23,7 @@ MemTracker::Impl::~Impl() {
   remove_hooks();
 }
 
-// --- Scopes
-// ---------------------------------------------------------------------------------------------------------------
+// --- Scopes --------------------------------------------------------------------------------------------------------
 
 void MemTracker::Impl::enter() {
   {
@@ -103,8 +102,7 @@ void MemTracker::Impl::remove_hooks() noexcept {
   for (auto& handle : std::exchange(handles_, {})) handle.remove();
 }
 
-// --- What the hooks tell
-// --------------------------------------------------------------------------------------------------
+// --- What the hooks tell -------------------------------------------------------------------------------------------
 
 std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
   std::int64_t bytes = 0;
@@ -225,8 +223,7 @@ void MemTracker::Impl::after_step(nn::StepObservable& optimizer) {
   step_due_ = true;
 }
 
-// --- Peaks
-// ----------------------------------------------------------------------------------------------------------------
+// --- Peaks ---------------------------------------------------------------------------------------------------------
 
 std::vector<ledger::Peak> MemTracker::Impl::run_peaks(const ledger::Ledger& ledger) const {
   std::vector<ledger::Peak> peaks;
