@@ -1,0 +1,50 @@
+#include <doctest/doctest.h>
+
+#include "plimsoll/tracker/stage_log.h"
+
+namespace plimsoll {
+
+using fsdp::Stage;
+using ledger::OwnerId;
+using ledger::Sequence;
+
+namespace {
+
+constexpr OwnerId kRoot{1}, kBlock{2};
+
+}  // namespace
+
+TEST_CASE("a stage that begins after an event was not yet there at it") {
+  StageLog log;
+  log.add(0, Sequence{10}, kRoot, Stage::kBeforePreForward);
+  CHECK_FALSE(log.at(0, Sequence{10})[kRoot]);
+  REQUIRE(log.at(0, Sequence{11})[kRoot]);
+  CHECK((log.at(0, Sequence{11})[kRoot]->stage == Stage::kBeforePreForward));
+}
+
+TEST_CASE("the module that runs is the last that began and is not over, and a second output does not begin it again") {
+  StageLog log;
+  log.add(0, Sequence{1}, kRoot, Stage::kBeforePreBackward);
+  log.add(0, Sequence{2}, kBlock, Stage::kBeforePreBackward);
+  log.add(0, Sequence{3}, kRoot, Stage::kBeforePreBackward);
+  log.add(0, Sequence{4}, kBlock, Stage::kAfterPostBackward);
+  CHECK((log.at(0, Sequence{2}).running == kRoot));
+  CHECK((log.at(0, Sequence{3}).running == kBlock));
+  CHECK((log.at(0, Sequence{4}).running == kBlock));
+  CHECK((log.at(0, Sequence{5}).running == kRoot));
+}
+
+TEST_CASE("a step begins where the one before it ended, kept or not") {
+  StageLog log;
+  log.add(0, Sequence{1}, kBlock, Stage::kAfterPostForward);
+  log.add(1, Sequence{5}, kRoot, Stage::kBeforePreForward);
+  CHECK((log.at(1, Sequence{5})[kBlock]->stage == Stage::kAfterPostForward));
+  log.keep({});
+  CHECK_FALSE(log.at(0, Sequence{9})[kBlock]);
+  CHECK((log.at(1, Sequence{5})[kBlock]->stage == Stage::kAfterPostForward));
+  log.forget_latest();
+  CHECK((log.at(1, Sequence{1})[kRoot]->stage == Stage::kBeforePreForward));  // Where it stands is all that is known.
+  CHECK(log.entries() == 2);
+}
+
+}  // namespace plimsoll
