@@ -1,12 +1,11 @@
 #pragma once
 
-#include <ATen/Functions.h>
-
 #include <exception>
 #include <iostream>
 #include <string>
 
 #include "fsdp/case.h"
+#include "fsdp/settle.h"
 #include "plimsoll/distributed/process_group.h"
 
 /// Programs that train as one rank of a pretended world, for each case on standard input: one line of JSON each.
@@ -20,9 +19,6 @@ inline void start_world(const Case& c) {
   }
   distributed::init_process_group({.backend = "fake", .store = {}, .rank = rank, .world_size = world});
 }
-
-/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
-inline void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
 
 /// What a main() does: `run(case)` gives what is written. Returns the exit code.
 template <class Run>

@@ -4,11 +4,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "distributed/lone_store.h"
+#include "fsdp/settle.h"
 #include "fsdp/small_net.h"
-
-namespace at::cuda {
-void clearCublasWorkspaces();  // Declared beside cuSPARSE's and cuBLAS's headers.
-}
 
 /// One process that is a rank of a world on the pretend GPU.
 namespace small {
@@ -34,8 +31,5 @@ inline std::int64_t active_bytes() {
   at::cuda::clearCublasWorkspaces();
   return c10::cuda::CUDACachingAllocator::getDeviceStats(0).active_bytes[0].current;
 }
-
-/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
-inline void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
 
 }  // namespace small

@@ -21,10 +21,10 @@ fsdp::FullyShardOptions on_gpu() { return {.mesh = GpuWorld::mesh()}; }
 template <class Work>
 std::int64_t left_by(Work work) {
   const GpuWorld world(4, "fake");
-  small::settle();
+  plimsoll::settle();
   const auto before = small::active_bytes();
   work();
-  small::settle();
+  plimsoll::settle();
   return small::active_bytes() - before;
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("after an exception and a reset as much is taken as before it") {
     step(net);
     small::zero_grad(*net);
   }
-  small::settle();
+  plimsoll::settle();
   const auto before = small::active_bytes();
   for (const auto fault : {&small::LayerImpl::fails_in_forward, &small::LayerImpl::fails_in_backward}) {
     (*net->layers[1]).*fault = true;
@@ -116,14 +116,14 @@ TEST_CASE("after an exception and a reset as much is taken as before it") {
     (*net->layers[1]).*fault = false;
     module.reset_iter_state();
     small::zero_grad(*net);
-    small::settle();
+    plimsoll::settle();
     CHECK(small::active_bytes() == before);
   }
 }
 
 TEST_CASE("at rest a model takes its shards, padded, and nothing else") {
   const GpuWorld world(4, "fake");
-  small::settle();
+  plimsoll::settle();
   const auto before = small::active_bytes();
   small::Net net;
   small::shard(net, on_gpu());
@@ -131,7 +131,7 @@ TEST_CASE("at rest a model takes its shards, padded, and nothing else") {
   CHECK(sharded == 512 * 8);  // Eight parameters of less than a block each.
   step(net);
   small::zero_grad(*net);
-  small::settle();
+  plimsoll::settle();
   CHECK(small::active_bytes() - before == sharded);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("with CPU offload a model at rest takes nothing on the GPU") {
           options.offload_policy = fsdp::CPUOffloadPolicy{};
           small::shard(net, options);
           step(net);
-          small::settle();
+          plimsoll::settle();
           CHECK(net->head->weight.is_cpu());
           CHECK(net->head->weight.grad().is_cpu());
           CHECK(net->head->weight.grad().is_pinned());

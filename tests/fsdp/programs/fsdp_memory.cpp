@@ -19,10 +19,6 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
-namespace at::cuda {
-void clearCublasWorkspaces();  // Declared beside cuSPARSE's and cuBLAS's headers.
-}
-
 namespace {
 
 using namespace plimsoll;
@@ -88,7 +84,7 @@ Json run(const Case& c) {
   scenarios::with_training(c, at::kCUDA, look, [&](auto training) {
     training->run(c.number("rank"), [](int, const std::vector<at::Tensor>&) {});
     look("settle");
-    scenarios::settle();
+    settle();
     look("drop");
   });
   recorder = nullptr;

@@ -13,7 +13,7 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/modules.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
-#include "tracker/looking.h"
+#include "tracker/cuda/counted.h"
 
 /// A model whose memory can be said in multiples of one number: layers of one square weight each, and no bias, sharded
 /// one by one, as rank 0 of a world on the pretend GPU.
@@ -24,7 +24,6 @@ inline constexpr std::int64_t kNumel = kDim * kDim;
 inline constexpr std::int64_t kWhole = kNumel * 4;  ///< A weight in fp32.
 inline constexpr int kWorld = 8;
 inline constexpr std::int64_t kShard = kWhole / kWorld;
-inline const std::string kGpu = "cuda:0";
 
 struct Row {
   nn::Sequential model;
@@ -44,22 +43,6 @@ struct Row {
 
 inline at::Tensor input(at::ScalarType dtype = at::kFloat) {
   return at::ones({4, kDim}, at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(dtype));
-}
-
-inline std::int64_t active_bytes() {
-  return c10::cuda::CUDACachingAllocator::getDeviceStats(0).active_bytes[0].current;
-}
-
-/// What the GPU holds now, at an instant at which no other thread changes it (autograd's lets go of a graph when
-/// backward has returned already). Its total is the allocator's.
-inline DeviceSnapshot on_gpu(MemTracker& tracker) {
-  for (;;) {
-    const auto counted = active_bytes();
-    const auto found = now(tracker, kGpu);
-    if (counted != active_bytes()) continue;
-    CHECK(found.total() == counted);
-    return found;
-  }
 }
 
 /// The only snapshot of that state, on the GPU.

@@ -289,7 +289,7 @@ TEST_CASE("several trackers follow one model, and a dead model is followed no mo
     CHECK(counts(first, Row::name(1)) == counts(second, Row::name(1)));
   }
   row.reset();
-  small::settle();
+  plimsoll::settle();
   CHECK(first.fsdp_module_stats().empty());
   // Another one, perhaps where the first was.
   Row next(2);

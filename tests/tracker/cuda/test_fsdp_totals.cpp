@@ -1,4 +1,3 @@
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <doctest/doctest.h>
 
 #include <set>
@@ -9,13 +8,11 @@
 #include "fsdp/training.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
-#include "tracker/looking.h"
+#include "tracker/cuda/counted.h"
 
 namespace plimsoll {
 
 namespace {
-
-std::int64_t active() { return c10::cuda::CUDACachingAllocator::getDeviceStats(0).active_bytes[0].current; }
 
 /// What the allocator counts at every stage that the runtime tells of.
 class StageCounter final : public fsdp::RuntimeObserver {
@@ -23,10 +20,10 @@ class StageCounter final : public fsdp::RuntimeObserver {
   StageCounter() : observation_(*this) {}
 
   void on_stage(fsdp::Stage stage, const fsdp::FSDPState&) noexcept override {
-    if (!ModuleTracker::is_bw()) counted.emplace_back(static_cast<int>(stage), active());
+    if (!ModuleTracker::is_bw()) counted.emplace_back(static_cast<int>(stage), active_bytes());
   }
   void on_stage(fsdp::Stage stage, const fsdp::FSDPParamGroup&) noexcept override {
-    if (stage != fsdp::Stage::kUnshardByHand) counted.emplace_back(static_cast<int>(stage), active());
+    if (stage != fsdp::Stage::kUnshardByHand) counted.emplace_back(static_cast<int>(stage), active_bytes());
   }
   void on_memory(fsdp::MemoryUse, const at::Tensor&, const fsdp::FSDPParamGroup*) noexcept override {}
 
@@ -71,17 +68,6 @@ void check_recorded(FSDPMemTracker& tracker, StageCounter& before, StageCounter&
   after.counted.clear();
 }
 
-/// The books' total is the allocator's, at an instant at which nobody else changes it.
-void check_total(FSDPMemTracker& tracker) {
-  for (;;) {
-    const auto counted = active();
-    const auto found = total(tracker, "cuda:0");
-    if (counted != active()) continue;
-    REQUIRE(found == counted);
-    return;
-  }
-}
-
 }  // namespace
 
 TEST_CASE("at every stage of every FSDP module the total of a GPU is what its allocator counts as active") {
@@ -123,10 +109,10 @@ TEST_CASE("at every stage of every FSDP module the total of a GPU is what its al
             const auto scope = tracker.enter();
             // The snapshots are those of the latest step.
             training->run(0, [&](int, const auto&) {
-              check_total(tracker);
+              on_gpu(tracker);
               check_recorded(tracker, before, after);
             });
-            check_total(tracker);
+            on_gpu(tracker);
           }
           const auto explanation = tracker.explain();
           std::int64_t explained = 0;
@@ -149,7 +135,7 @@ TEST_CASE("the device's books stand side by side: active, reserved, and what is 
         auto scope = std::make_unique<MemTracker::Scope>(tracker.enter());
         training->run(0, [](int, const auto&) {});
         const auto books = tracker.device_books("cuda:0");
-        CHECK(books.active.current == active());
+        CHECK(books.active.current == active_bytes());
         CHECK(books.active.peak == tracker.snapshot(SnapshotKind::Peak).at("cuda:0").total());
         const auto stats = allocator::getDeviceStats(0);
         CHECK(books.reserved.current == stats.reserved_bytes[0].current);

@@ -6,7 +6,7 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
-#include "tracker/looking.h"
+#include "tracker/cuda/counted.h"
 #include "tracker/models.h"
 
 namespace plimsoll {
@@ -14,13 +14,7 @@ namespace plimsoll {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
-const c10::Device kGpu(c10::kCUDA, 0);
-
-std::int64_t active() {
-  return allocator::getDeviceStats(0)
-      .active_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
-      .current;
-}
+const c10::Device kGpuDevice(c10::kCUDA, 0);
 
 struct Looker {
   MemTracker& tracker;
@@ -28,7 +22,7 @@ struct Looker {
 
   void look() {
     ++looks;
-    REQUIRE(total(tracker, "cuda:0") == active());
+    REQUIRE(total(tracker, "cuda:0") == active_bytes());
   }
   ModuleHooks hooks() {
     return {.pre_forward = [this](auto&, auto&) { look(); },
@@ -40,8 +34,8 @@ struct Looker {
 
 template <class Model>
 void train_and_look(Model model, at::Tensor batch, MemTracker& tracker, nn::Implementation implementation) {
-  model->to(kGpu);
-  batch = batch.to(kGpu);
+  model->to(kGpuDevice);
+  batch = batch.to(kGpuDevice);
   nn::AdamW optimizer(model->parameters(), {.implementation = implementation});
   Looker looker{tracker};
   tracker.track_external(model, optimizer, batch);
@@ -94,17 +88,17 @@ TEST_CASE("at every state of every module the total of a GPU is what its allocat
     train_and_look(models::MLP(8, 16, 4), at::ones({2, 8}), tracker, nn::Implementation::kForeach);
     allocator::recordHistory(false, nullptr, 1000, allocator::RecordContext::NEVER, false, {});
   }
-  CHECK(total(tracker, "cuda:0") == active());
+  CHECK(total(tracker, "cuda:0") == active_bytes());
   check_dropped(tracker);
 }
 
 TEST_CASE("where cuBLAS works is Workspace, of the forward thread and of the backward thread") {
   MemTracker tracker;
   models::MLP model(64, 256, 32);
-  model->to(kGpu);
+  model->to(kGpuDevice);
   tracker.track_external(model);
   const auto scope = tracker.enter();
-  auto loss = model(at::ones({16, 64}, kGpu)).sum();
+  auto loss = model(at::ones({16, 64}, kGpuDevice)).sum();
   const auto forward = bytes_of(tracker, "Workspace", "cuda:0");
   CHECK(forward > 0);
   loss.backward();
@@ -113,14 +107,14 @@ TEST_CASE("where cuBLAS works is Workspace, of the forward thread and of the bac
   const auto now = tracker.snapshot().at("cuda:0");
   CHECK(now["Parameter"] == now["Gradient"]);
   CHECK(now["Parameter"] + now["Gradient"] + now["Workspace"] == now.total());
-  CHECK(now.total() == active());
+  CHECK(now.total() == active_bytes());
 }
 
 TEST_CASE("a GPU's categories are in the allocator's rounded bytes") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   const auto before = total(tracker, "cuda:0");
-  const auto small = at::empty({1}, at::TensorOptions(kGpu).dtype(at::kByte));
+  const auto small = at::empty({1}, at::TensorOptions(kGpuDevice).dtype(at::kByte));
   CHECK(bytes_of(tracker, "Activation", "cuda:0") == 512);
   CHECK(total(tracker, "cuda:0") == before + 512);
   const auto alive = tracker.alive_at_peak("cuda:0");
@@ -135,7 +129,7 @@ TEST_CASE("devices have books of their own") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   const auto host = at::empty({100}, at::kByte);
-  const auto device = at::empty({100}, at::TensorOptions(kGpu).dtype(at::kByte));
+  const auto device = at::empty({100}, at::TensorOptions(kGpuDevice).dtype(at::kByte));
   CHECK(bytes_of(tracker, "Activation", "cpu") == 100);
   CHECK(bytes_of(tracker, "Activation", "cuda:0") == 512);
   tracker.categorise(device, "KV cache");
@@ -146,24 +140,24 @@ TEST_CASE("devices have books of their own") {
 TEST_CASE("a backward on the GPU's own thread that throws leaves the tracker as it was") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
-  model->to(kGpu);
+  model->to(kGpuDevice);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1});
   tracker.track_external(model);
   const auto scope = tracker.enter();
-  const auto batch = at::ones({2, 8}, kGpu);
+  const auto batch = at::ones({2, 8}, kGpuDevice);
   {
     auto hidden = model->fc1(batch);
     hidden.register_hook([](const at::Tensor&) -> void { throw std::runtime_error("backward broke"); });
     auto loss = model->fc2(hidden).sum();
     CHECK_THROWS_AS(loss.backward(), std::exception);
   }
-  CHECK(total(tracker, "cuda:0") == active());
+  CHECK(total(tracker, "cuda:0") == active_bytes());
   optimizer.zero_grad();
   model(batch).sum().backward();
   optimizer.step();
   optimizer.zero_grad();
   CHECK(tracker.parents() == std::set<std::string>{"Global"});
-  CHECK(total(tracker, "cuda:0") == active());
+  CHECK(total(tracker, "cuda:0") == active_bytes());
   const auto now = tracker.snapshot().at("cuda:0");
   CHECK(now["Gradient"] == 0);
   CHECK(now["Temp"] == 0);

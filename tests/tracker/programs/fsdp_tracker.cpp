@@ -15,10 +15,6 @@
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include <c10/cuda/CUDACachingAllocator.h>
 
-namespace at::cuda {
-void clearCublasWorkspaces();  // Declared beside cuSPARSE's and cuBLAS's headers.
-}
-
 namespace {
 
 using namespace plimsoll;
@@ -64,7 +60,7 @@ Json run(const Case& c) {
       c, at::kCUDA, [](const std::string&) {},
       [&](auto training) {
         auto found = track(*training, c.number("rank"));
-        scenarios::settle();
+        settle();
         return found;
       });
 }
