@@ -14,10 +14,10 @@ import sys
 from typing import Iterator, List
 
 LAYERS = [
-    "base", "ledger", "pretend", "report", "safetensors", "architecture", "capture", "nn", "distributed", "fsdp", "tracker",
-    "models", "plan", "cli",
+    "base", "ledger", "pretend", "report", "safetensors", "architecture", "job", "capture", "nn", "distributed", "fsdp",
+    "tracker", "models", "plan", "cli",
 ]
-TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors", "architecture"}
+TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors", "architecture", "job"}
 SEES_CUDA = {"cuda", "runtime", "driver"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 

@@ -1,165 +1,106 @@
 #include "plimsoll/cli/options.h"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <sstream>
+#include <array>
 
-#include "plimsoll/base/errors.h"
+#include "plimsoll/base/nearest.h"
+#include "plimsoll/cli/command_line.h"
+#include "plimsoll/cli/job_options.h"
+#include "plimsoll/cli/run_options.h"
+#include "plimsoll/cli/usage.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
 
+using Arguments = std::vector<std::string>;
+
 constexpr int kBadUsage = 2;
 
 constexpr const char* kAbout =
-    "Runs a training script on GPUs that are not there, and says whether it fits and where every byte goes.";
-
-constexpr const char* kRunAbout = "Runs a script on the pretend GPU and reports its memory.";
-constexpr const char* kGpusAbout = "Lists the cards that can be pretended.";
-
-constexpr const char* kRunExample =
-    "Examples:\n"
-    "  plimsoll run train.py --batch-size 4\n"
-    "  plimsoll run --gpu A100-40GB --world-size 64 --rank 3 --steps 2 -m my.package.train --config big.toml\n"
-    "  plimsoll run --gpu-memory 40GiB --json report.json --snapshot memory.pickle train.py\n"
-    "\n"
-    "Everything after the script (or after `-m module`) belongs to the script.\n"
-    "Exit codes: the script's own; 3 when it ran out of memory; 2 for bad usage.";
-
-constexpr const char* kGpusExample =
-    "Example:\n"
-    "  plimsoll gpus";
+    "Says whether a training job fits a GPU, before anyone rents it: runs it on GPUs that are not there, and tells where\n"
+    "every byte goes.";
 
 constexpr const char* kMainExample =
     "Examples:\n"
+    "  plimsoll plan llama3-8b --gpus 8\n"
+    "  plimsoll fit llama3-8b --gpus 8 --checkpoint selective --maximize batch\n"
     "  plimsoll run --gpu H100-80GB train.py\n"
-    "  plimsoll gpus\n"
-    "  plimsoll run --help";
+    "  plimsoll plan --help\n";
 
-/// CLI11 does not know of the script, which is what it leaves over.
-class RunFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: plimsoll run [OPTIONS] (script.py | -m module) [arguments...]\n";
-  }
+Command parse_gpus(const Arguments& arguments) {
+  const auto parsed =
+      parse_words({.name = "gpus", .about = kGpusAbout, .words = "", .options = {}, .footer = "Example:\n  plimsoll gpus"},
+                  arguments);
+  if (const auto* answer = std::get_if<Answer>(&parsed)) return *answer;
+  return GpusOptions{};
+}
+
+Command parse_models(const Arguments& arguments) {
+  const auto parsed = parse_words({.name = "models",
+                                   .about = kModelsAbout,
+                                   .words = "[NAME]",
+                                   .most_words = 1,
+                                   .options = {},
+                                   .footer = "Examples:\n"
+                                             "  plimsoll models\n"
+                                             "  plimsoll models llama3-8b > config.json    # to edit, and plan with\n"
+                                             "  plimsoll plan ./config.json"},
+                                  arguments);
+  if (const auto* answer = std::get_if<Answer>(&parsed)) return *answer;
+  const auto& words = std::get<CommandWords>(parsed).words;
+  return ModelsOptions{words.empty() ? std::nullopt : std::optional(words[0])};
+}
+
+struct CommandEntry {
+  const char* name;
+  const char* about;
+  Command (*parse)(const Arguments&);
 };
+// Each reads its own words: a script of `run` may be called "gpus" too.
+constexpr std::array kCommands{
+    CommandEntry{"plan", kPlanAbout, parse_plan},          CommandEntry{"explain", kExplainAbout, parse_explain},
+    CommandEntry{"fit", kFitAbout, parse_fit},             CommandEntry{"sweep", kSweepAbout, parse_sweep},
+    CommandEntry{"compare", kCompareAbout, parse_compare}, CommandEntry{"run", kRunAbout, parse_run},
+    CommandEntry{"models", kModelsAbout, parse_models},    CommandEntry{"gpus", kGpusAbout, parse_gpus}};
 
-void add_run_options(CLI::App& run, RunOptions& options, std::string& gpu_memory) {
-  run.add_option("--gpu", options.gpu, "the card: a name of `plimsoll gpus`, or a profile of your own (a .json file)")
-      ->capture_default_str();
-  run.add_option("--gpu-memory", gpu_memory, "the card's memory instead of the profile's, as in 40GiB");
-  run.add_option("--gpus-per-node", options.gpus_per_node, "cards in one machine")->capture_default_str();
-  run.add_option("--world-size", options.world_size, "ranks of the job")->capture_default_str();
-  run.add_option("--rank", options.rank, "the rank to run")->capture_default_str();
-  run.add_option("--python", options.python, "an interpreter that has a CUDA build of torch (default: plimsoll's own)");
-  run.add_option("--alloc-conf", options.alloc_conf, "PYTORCH_ALLOC_CONF, as in expandable_segments:True");
-  run.add_option("--event-lag", options.event_lag, "launches until an event completes; 0: at once")
-      ->capture_default_str();
-  run.add_option("--steps", options.steps, "end the run after this many optimizer steps");
-  run.add_option(
-      "--json", options.json,
-      "write the report as JSON to this file; -: to standard output, and what the script prints to standard error");
-  run.add_option("--snapshot", options.snapshot, "write torch's memory snapshot to this file (for memory_viz)");
-  run.add_option("--top", options.top, "lines of code to list")->capture_default_str();
-  run.add_flag("--quiet", options.quiet, "print no report");
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const CommandEntry& entry : kCommands) names.emplace_back(entry.name);
+  return names;
 }
 
-/// Where the options of `app` end: the first word that is neither one of them nor the value of one. What follows is not
-/// shown to CLI11, which would look for options in it.
-std::size_t end_of_options(const CLI::App& app, const std::vector<std::string>& arguments) {
-  std::size_t at = 0;
-  while (at < arguments.size()) {
-    const std::size_t equals = arguments[at].find('=');
-    const CLI::Option* option = app.get_option_no_throw(arguments[at].substr(0, equals));
-    if (option == nullptr || !arguments[at].starts_with("-")) break;
-    at += option->get_expected_min() > 0 && equals == std::string::npos ? 2 : 1;
+std::string main_help() {
+  constexpr std::size_t kNameWidth = 10;
+  std::string text = std::string(kAbout) + "\n\nUsage: plimsoll COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const CommandEntry& entry : kCommands) {
+    const std::string name = entry.name;
+    text += "  " + name + std::string(kNameWidth - name.size(), ' ') + entry.about + "\n";
   }
-  return std::min(at, arguments.size());
+  return text + "\nOptions:\n  --version   Print the version.\n  -h, --help  Print this help.\n\n" + kMainExample;
 }
 
-/// Takes what the options left over apart: the script and what belongs to it.
-void take_script(std::vector<std::string> rest, RunOptions& options) {
-  if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
-  if (rest.empty()) throw InvalidArgument("no script given: write plimsoll run script.py, or plimsoll run -m module");
-  std::string first = rest.front();
-  rest.erase(rest.begin());
-  if (first == "-m") {
-    if (rest.empty()) throw InvalidArgument("-m needs the name of a module, as in -m my.package.train");
-    options.is_module = true;
-    first = rest.front();
-    rest.erase(rest.begin());
-  } else if (first.starts_with("-m") && first.size() > 2) {
-    options.is_module = true;
-    first.erase(0, 2);
-  } else if (first.size() > 1 && first.starts_with("-")) {
-    throw InvalidArgument("unknown option " + first + " (the script's own options go after the script)");
-  }
-  options.script = first;
-  options.arguments = std::move(rest);
-}
+}  // namespace
 
 Answer bad_usage(const std::string& message, const std::string& command) {
   return {kBadUsage, "plimsoll: " + message + "\nSee plimsoll " + command + (command.empty() ? "" : " ") + "--help.\n"};
 }
 
-/// Parses with `app` and returns the answer where that is all there is to do: help, the version, or a complaint.
-std::optional<Answer> parse(CLI::App& app, const std::vector<std::string>& arguments, const std::string& command) {
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // the order that CLI11 asks for
-  try {
-    app.parse(reversed);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return bad_usage(error.what(), command);
-    std::ostringstream text;
-    app.exit(error, text, text);
-    return Answer{0, text.str()};
+Command parse_command_line(const Arguments& arguments, const std::string& version) {
+  const std::vector<std::string> names = command_names();
+  if (arguments.empty()) return bad_usage("no command given: there are " + job::listed(names), "");
+  const std::string& first = arguments[0];
+  for (const CommandEntry& entry : kCommands) {
+    if (first == entry.name) return entry.parse({arguments.begin() + 1, arguments.end()});
   }
-}
-
-Command parse_run(const std::vector<std::string>& arguments) {
-  RunOptions options;
-  std::string gpu_memory;
-  CLI::App app(kRunAbout, "plimsoll run");
-  app.formatter(std::make_shared<RunFormatter>());
-  app.footer(kRunExample);
-  add_run_options(app, options, gpu_memory);
-  const auto script = arguments.begin() + static_cast<std::ptrdiff_t>(end_of_options(app, arguments));
-  if (const auto answer = parse(app, {arguments.begin(), script}, "run")) return *answer;
-  try {
-    take_script({script, arguments.end()}, options);
-    if (!gpu_memory.empty()) options.gpu_memory = parse_bytes(gpu_memory);
-  } catch (const InvalidArgument& error) {
-    return bad_usage(error.what(), "run");
+  if (first == "--version") return Answer{0, "plimsoll " + version + "\n"};
+  if (first == "--help" || first == "-h") return Answer{0, main_help()};
+  if (first.starts_with("-")) {
+    return bad_usage("unknown option " + job::in_quotes(first) + ": a command comes first, as in plimsoll plan", "");
   }
-  return options;
-}
-
-Command parse_gpus(const std::vector<std::string>& arguments) {
-  CLI::App app(kGpusAbout, "plimsoll gpus");
-  app.footer(kGpusExample);
-  if (const auto answer = parse(app, arguments, "gpus")) return *answer;
-  return GpusOptions{};
-}
-
-}  // namespace
-
-Command parse_command_line(const std::vector<std::string>& arguments, const std::string& version) {
-  // Each command is an application of its own to CLI11: a script may be called "run" or "gpus" too.
-  if (!arguments.empty() && arguments[0] == "run") return parse_run({arguments.begin() + 1, arguments.end()});
-  if (!arguments.empty() && arguments[0] == "gpus") return parse_gpus({arguments.begin() + 1, arguments.end()});
-  if (arguments.empty()) return bad_usage("no command given: there are `plimsoll run` and `plimsoll gpus`", "");
-  if (!arguments[0].starts_with("-")) {
-    return bad_usage("unknown command '" + arguments[0] + "': there are `plimsoll run` and `plimsoll gpus`", "");
-  }
-  CLI::App app(kAbout, "plimsoll");
-  app.footer(kMainExample);
-  app.set_version_flag("--version", "plimsoll " + version);
-  app.add_subcommand("run", kRunAbout);
-  app.add_subcommand("gpus", kGpusAbout);
-  if (const auto answer = parse(app, arguments, "")) return *answer;
-  return bad_usage("no command given: there are `plimsoll run` and `plimsoll gpus`", "");
+  const std::string meant = did_you_mean(first, names);
+  return bad_usage("unknown command " + job::in_quotes(first) + ": " + (meant.empty() ? "" : meant + " ") +
+                       "There are " + job::listed(names),
+                   "");
 }
 
 }  // namespace plimsoll::cli

@@ -2,13 +2,13 @@
 #include <ostream>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/cli/card.h"
 #include "plimsoll/cli/checks.h"
 #include "plimsoll/cli/child_process.h"
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/commands.h"
 #include "plimsoll/cli/environment.h"
 #include "plimsoll/cli/output_file.h"
-#include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/report/run_report.h"
 
 namespace plimsoll::cli {
@@ -18,25 +18,9 @@ namespace fs = std::filesystem;
 
 bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 
-pretend::Profile profile_for(const RunOptions& options, const Installation& installation) {
-  pretend::Profile profile = pretend::find_profile(options.gpu, installation.profiles());
-  if (!options.gpu_memory) return profile;
-  if (*options.gpu_memory <= profile.context) {
-    throw InvalidArgument("--gpu-memory " + format_bytes(*options.gpu_memory) +
-                          " does not even hold the context of a process (" + format_bytes(profile.context) + ")");
-  }
-  profile.memory = *options.gpu_memory;
-  return profile;
-}
-
 report::RunReport known_before(const RunOptions& options, const pretend::Profile& profile) {
   report::RunReport report;
-  report.gpu = {.name = profile.name,
-                .device_name = profile.device_name,
-                .memory = profile.memory,
-                .compute_major = profile.compute_major,
-                .compute_minor = profile.compute_minor,
-                .multiprocessors = profile.multiprocessors};
+  report.gpu = gpu_of(profile);
   report.gpus_per_node = static_cast<int>(options.gpus_per_node);
   report.world_size = static_cast<int>(options.world_size);
   report.rank = static_cast<int>(options.rank);
@@ -87,7 +71,7 @@ void print_report(const RunOptions& options, const report::RunReport& report, co
 int run_command(const RunOptions& options, const Installation& installation, const Streams& streams) {
   check_numbers(options);
   check_script(options);
-  const pretend::Profile profile = profile_for(options, installation);
+  const pretend::Profile profile = profile_for(options.gpu, options.gpu_memory, installation);
   if (options.json && !json_to_stdout(options)) check_writable(*options.json, "--json");
   if (options.snapshot) check_writable(*options.snapshot, "--snapshot");
   const Interpreter interpreter = find_interpreter(options, installation);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -60,23 +61,60 @@ struct GroupRequest {
   std::chrono::milliseconds timeout;
 };
 
-ProcessGroup make_group(const BackendKind& kind, const c10::intrusive_ptr<c10d::Store>& store, GroupRequest request) {
+/// Which backend serves which devices.
+struct Service {
+  const BackendKind* kind;
+  std::vector<c10::DeviceType> devices;
+};
+
+c10::DeviceType parse_device_type(const std::string& name) {
+  if (name == "cpu") return c10::DeviceType::CPU;
+  if (name == "cuda") return c10::DeviceType::CUDA;
+  TORCH_CHECK_VALUE(false, "There is no device type '", name, "' for a backend: expected \"cpu\" or \"cuda\".");
+}
+
+/// "nccl", or one for each type of device: "cpu:gloo,cuda:nccl".
+std::vector<Service> services_of(const std::string& backend) {
+  if (backend.find(':') == std::string::npos) {
+    const BackendKind& kind = backend_kind(backend);
+    return {{&kind, kind.devices}};
+  }
+  std::vector<Service> services;
+  std::istringstream parts(backend);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto colon = part.find(':');
+    TORCH_CHECK_VALUE(colon != std::string::npos, "The backend '", backend,
+                      "' names no device type before '", part, "': expected a form as \"cpu:gloo,cuda:nccl\".");
+    const auto device = parse_device_type(part.substr(0, colon));
+    const BackendKind& kind = backend_kind(part.substr(colon + 1));
+    TORCH_CHECK_VALUE(std::ranges::find(kind.devices, device) != kind.devices.end(), "The backend \"", kind.name,
+                      "\" does not take tensors of ", part.substr(0, colon), '.');
+    services.push_back({&kind, {device}});
+  }
+  return services;
+}
+
+ProcessGroup make_group(const std::string& backend, const c10::intrusive_ptr<c10d::Store>& store,
+                        GroupRequest request) {
   using c10d::PrefixStore;
   auto group_store = c10::make_intrusive<PrefixStore>(request.name + "/", store);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(group_store, request.rank, request.size);
-  const auto type = c10d::ProcessGroup::strToBackendType(std::string(kind.name));
-  group->setDefaultBackend(type);
-  const auto device = c10::DeviceTypeName(kind.devices.front(), /*lower_case=*/true);
-  const Backend backend = kind.make({
-      .store = c10::make_intrusive<PrefixStore>(device + "/", group_store),
-      .rank = request.rank,
-      .size = request.size,
-      .timeout = request.timeout,
-      .group_name = request.name,
-      .global_ranks = std::move(request.global_ranks),
-  });
-  for (const auto device_type : kind.devices) {
-    group->setBackend(device_type, type, backend);
+  const auto services = services_of(backend);
+  const auto type_of = [](const Service& service) {
+    return c10d::ProcessGroup::strToBackendType(std::string(service.kind->name));
+  };
+  group->setDefaultBackend(type_of(services.back()));
+  for (const Service& service : services) {
+    const auto device = c10::DeviceTypeName(service.devices.front(), /*lower_case=*/true);
+    const Backend made = service.kind->make({
+        .store = c10::make_intrusive<PrefixStore>(device + "/", group_store),
+        .rank = request.rank,
+        .size = request.size,
+        .timeout = request.timeout,
+        .group_name = request.name,
+        .global_ranks = request.global_ranks,
+    });
+    for (const auto device_type : service.devices) group->setBackend(device_type, type_of(service), made);
   }
   group->setGroupName(request.name);
   group->setGroupDesc(request.description);
@@ -111,7 +149,7 @@ ProcessGroup init_process_group(InitOptions options) {
   if (options.backend.empty()) {
     options.backend = at::globalContext().hasCUDA() ? "nccl" : "gloo";
   }
-  const BackendKind& kind = backend_kind(options.backend);
+  services_of(options.backend);  // Throws for one that is none.
   const int size = given_or_environment(options.world_size, "world_size", "WORLD_SIZE");
   TORCH_CHECK_VALUE(size > 0, "init_process_group: the world size must be positive, and is ", size, ".");
   const int rank = given_or_environment(options.rank, "rank", "RANK");
@@ -128,7 +166,7 @@ ProcessGroup init_process_group(InitOptions options) {
     }
     store = c10::make_intrusive<c10d::PrefixStore>("default_pg", store);
   }
-  auto group = make_group(kind, store,
+  auto group = make_group(options.backend, store,
                           {.name = "0",
                            .description = "default_pg",
                            .global_ranks = {},
@@ -195,10 +233,9 @@ ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
   TORCH_CHECK(all.store || all.backend == "fake",
               "new_group: the default group is the caller's own and has no store for ",
               "the members to meet in. Make the subgroup too, and pass it to DeviceMesh::from_group.");
-  const BackendKind& kind = backend_kind(all.backend);
   // Torch counts all groups of the process here, which differ between members where groups overlap.
   const auto name = c10::str(c10::Join("_", sorted), "_", all.groups_of_ranks[sorted]++);
-  auto group = make_group(kind, all.store,
+  auto group = make_group(all.backend, all.store,
                           {.name = c10::sha1(name).str(),
                            .description = options.description.empty() ? "undefined" : options.description,
                            .global_ranks = {sorted.begin(), sorted.end()},

@@ -22,7 +22,8 @@ using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 struct InitOptions {
   /// "gloo" for CPU tensors (and, by way of the CPU, for GPUs), "nccl" for GPUs where torch is a CUDA build, "fake" for
   /// one process that stands for a rank of any world size: nobody is asked, and an all-gather takes every rank to have
-  /// what this one has, as torch's own "fake" does. Empty: "nccl" where there is a GPU, "gloo" otherwise.
+  /// what this one has, as torch's own "fake" does. Or one for each type of device: "cpu:gloo,cuda:nccl". Empty: "nccl"
+  /// where there is a GPU, "gloo" otherwise.
   std::string backend = {};
   /// Where the ranks meet; a store is good for one default group. Null: a TCP store at torchrun's MASTER_ADDR and
   /// MASTER_PORT ("fake" needs none).

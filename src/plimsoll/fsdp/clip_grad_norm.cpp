@@ -39,19 +39,44 @@ at::Tensor norm_of(const at::Tensor& grad, double norm_type) {
   return at::linalg_vector_norm(grad, norm_type);
 }
 
-// One norm for each gradient, over all ranks of the group.
-at::Tensor norms_of(const GradsOfGroup& of, double norm_type, at::Device device) {
-  std::vector<at::Tensor> local;
-  for (const at::Tensor& grad : of.grads) local.push_back(norm_of(grad, norm_type).to(device));
-  at::Tensor norms = at::stack(local);
-  if (!of.group || of.group->getSize() == 1) return norms;
-  if (std::isinf(norm_type)) {
-    distributed::all_reduce(norms, of.group, c10d::ReduceOp::MAX, false, "the norm of gradients");
-    return norms;
+// Torch takes foreach operators for DTensors only where they are asked for.
+std::vector<at::Tensor> local_norms(const std::vector<at::Tensor>& grads, double norm_type, bool foreach) {
+  const auto is_empty = [](const at::Tensor& grad) { return grad.numel() == 0; };
+  if (foreach && !(std::isinf(norm_type) && std::any_of(grads.begin(), grads.end(), is_empty))) {
+    return at::_foreach_norm(grads, norm_type);
   }
-  norms = norms.pow(norm_type);
-  distributed::all_reduce(norms, of.group, c10d::ReduceOp::SUM, false, "the norm of gradients");
-  return norms.pow(1.0 / norm_type);
+  std::vector<at::Tensor> norms;
+  for (const at::Tensor& grad : grads) norms.push_back(norm_of(grad, norm_type));
+  return norms;
+}
+
+// As DTensor reduces a norm of which each rank has a part: out of place.
+at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double norm_type) {
+  if (!group || group->getSize() == 1) return norms;
+  const auto reduce = [&](const at::Tensor& part, c10d::ReduceOp::RedOpType op) {
+    at::Tensor reduced = part.clone();
+    distributed::all_reduce(reduced, group, op, false, "the norm of gradients");
+    return reduced;
+  };
+  if (std::isinf(norm_type)) return reduce(norms, c10d::ReduceOp::MAX);
+  const at::Tensor powers = norms.pow(norm_type);
+  const at::Tensor sums = reduce(powers, c10d::ReduceOp::SUM);
+  return sums.pow(1.0 / norm_type);
+}
+
+// Where the group can reduce: with the gradients, or with the mesh where they are offloaded and it has no way for the CPU.
+at::Device reducing_device(const GradsOfGroup& of, at::Device mesh_device) {
+  const at::Device device = of.grads[0].device();
+  if (!of.group) return device;
+  const auto known = of.group->getDeviceTypes();
+  return std::find(known.begin(), known.end(), device.type()) == known.end() ? mesh_device : device;
+}
+
+at::Device mesh_device_of(at::TensorList parameters, at::Device otherwise) {
+  for (const at::Tensor& parameter : parameters) {
+    if (const FSDPParam* const param = managed(parameter)) return param->device();
+  }
+  return otherwise;
 }
 
 }  // namespace
@@ -62,16 +87,20 @@ at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptio
   TORCH_CHECK_VALUE(norm_type > 0, "Expected a norm of positive order, found ", norm_type, '.');
   const auto groups = by_group(parameters);
   if (groups.empty()) return at::scalar_tensor(0.0);
-  // Collectives need a device that their group knows: that of the mesh, where shards are offloaded.
-  at::Device device = groups[0].grads[0].device();
-  for (const at::Tensor& parameter : parameters) {
-    if (const FSDPParam* const param = managed(parameter)) {
-      device = param->device();
-      break;
-    }
-  }
+  const at::Device mesh_device = mesh_device_of(parameters, groups[0].grads[0].device());
+  // What Python's frames still name when the total is computed.
+  std::vector<at::Tensor> held;
   std::vector<at::Tensor> norms;
-  for (const GradsOfGroup& of : groups) norms.push_back(norms_of(of, norm_type, device));
+  for (const GradsOfGroup& of : groups) {
+    const at::Device device = reducing_device(of, mesh_device);
+    std::vector<at::Tensor> local = local_norms(of.grads, norm_type, options.foreach.value_or(false));
+    for (at::Tensor& norm : local) norm = norm.to(device);
+    const at::Tensor stacked = at::stack(local);
+    held.insert(held.end(), local.begin(), local.end());
+    held.push_back(stacked);
+    norms.push_back(over_ranks(stacked, of.group, norm_type));
+    if (norms.back().device() != norms.front().device()) norms.back() = norms.back().to(norms.front().device());
+  }
   at::Tensor total = at::linalg_vector_norm(norms.size() == 1 ? norms[0] : at::cat(norms), norm_type);
   TORCH_CHECK(!options.error_if_nonfinite || std::isfinite(total.item().toDouble()), "The norm of order ", norm_type,
               " of the gradients is ", total.item().toDouble(),
@@ -82,7 +111,7 @@ at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptio
 
 at::Tensor clip_grad_norm_(at::TensorList parameters, double max_norm, const nn::ClipGradNormOptions& options) {
   at::Tensor total = fsdp::get_total_norm(parameters, options);
-  nn::clip_grads_with_norm_(parameters, max_norm, total, options.foreach);
+  nn::clip_grads_with_norm_(parameters, max_norm, total, options.foreach.value_or(false));
   return total;
 }
 

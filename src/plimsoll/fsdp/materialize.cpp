@@ -22,8 +22,9 @@ void for_each_state(torch::nn::Module& root, Fn fn) {
 
 using Seen = std::unordered_set<const void*>;
 
-void give_memory(const at::Tensor& tensor, at::Device device, Seen& seen) {
-  if (!seen.insert(tensor.unsafeGetTensorImpl()).second) return;
+// A parameter of several modules gets new memory at each of them, as from torch: the last is what stays, and what the
+// allocator keeps of the others is seen in reserved memory.
+void give_memory(const at::Tensor& tensor, at::Device device) {
   // set_data refuses the way from meta.
   const at::Tensor data = at::empty_like(tensor.variable_data(), tensor.options().device(device));
   tensor.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
@@ -43,8 +44,10 @@ void give_memory(torch::nn::Module& module, at::Device device, Seen& seen) {
     for (const auto& group : state->fsdp_param_groups) group->reshard();
   }
   for (const auto& child : module.children()) give_memory(*child, device, seen);
-  for (const at::Tensor& param : module.parameters(/*recurse=*/false)) give_memory(param, device, seen);
-  for (const at::Tensor& buffer : module.buffers(/*recurse=*/false)) give_memory(buffer, device, seen);
+  for (const at::Tensor& param : module.parameters(/*recurse=*/false)) give_memory(param, device);
+  for (const at::Tensor& buffer : module.buffers(/*recurse=*/false)) {
+    if (seen.insert(buffer.unsafeGetTensorImpl()).second) give_memory(buffer, device);
+  }
   if (state) reset(*state);
 }
 

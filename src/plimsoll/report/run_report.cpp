@@ -1,27 +1,14 @@
 #include "plimsoll/report/run_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
+#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/peak_tables.h"
 #include "plimsoll/report/step_rows.h"
 
 namespace plimsoll::report {
 namespace {
-
-std::string decimal(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::string share(Bytes part, Bytes whole) {
-  return whole == 0 ? "" : decimal(100.0 * static_cast<double>(part) / static_cast<double>(whole), "%.1f %%");
-}
-
-std::string counted(std::uint64_t number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
 
 /// A line of source, short enough for a table. The whole one is in the JSON.
 std::string excerpt(const std::string& code) {
@@ -32,19 +19,11 @@ std::string excerpt(const std::string& code) {
   return code.substr(0, end) + "...";
 }
 
-std::string moment(const std::optional<std::int64_t>& step, const std::string& phase) {
-  const std::string when = step ? "step " + std::to_string(*step) : "before the first step";
-  return phase.empty() || (!step && phase == "other") ? when : when + ", " + phase;
-}
-
 std::string place(const CodeLine& where) {
   if (where.file.empty()) return "(not from a line of Python)";
   std::string text = where.file + (where.line > 0 ? ":" + std::to_string(where.line) : "");
   return where.function.empty() ? text : text + " " + where.function;
 }
-
-/// Messages of exceptions may go on for pages; the whole one is in the JSON.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string how_it_ended(const RunReport& report) {
   if (report.signal)
@@ -113,45 +92,14 @@ std::string subject(const RunReport& report) {
 }
 
 std::string books(const RunReport& report) {
-  const Bytes card = report.gpu.memory;
   const Peak& peak = report.peak;
-  Table table({{"book"}, {"peak", Align::kRight}, {"of the card", Align::kRight}, {"what it counts"}});
-  const auto add = [&](const char* name, Bytes bytes, const std::string& what) {
-    table.add({name, format_bytes(bytes), share(bytes, card), what});
-  };
-  add("active", peak.active, "tensors, as the caching allocator rounds them");
-  add("reserved", peak.reserved, "the caching allocator's segments (" + std::to_string(peak.segments) + ")");
-  add("device", peak.device, "everything on the card, as nvidia-smi would show it");
-  const DeviceParts& parts = peak.device_parts;
-  add("  segments", parts.segments, "");
-  add("  context", parts.context, "estimate of the GPU's profile");
-  if (parts.nccl > 0) add("  NCCL", parts.nccl, "estimate of the GPU's profile");
-  if (parts.handles > 0) add("  handles", parts.handles, "cuBLAS, cuDNN: estimate of the GPU's profile");
-  std::string text =
-      table.render() + "  The peak came " + (peak.step ? "in " : "") + moment(peak.step, peak.phase) + ".\n";
+  std::string text = books_table(peak, report.gpu.memory, Amounts()) + "  The peak came " + (peak.step ? "in " : "") +
+                     moment(peak.step, peak.phase) + ".\n";
   for (const OtherDevice& other : report.other_devices) {
     text += "  Device " + std::to_string(other.device) + " was used too: " + format_bytes(other.reserved_peak) +
             " reserved.\n";
   }
   return text;
-}
-
-std::string step_table(const RunReport& report) {
-  const std::vector<StepRow> rows = step_rows(report);
-  if (rows.empty()) return "";
-  const std::vector<std::string> phases = phases_of(rows);
-  std::vector<Column> columns{{"step"}, {"active", Align::kRight}, {"reserved", Align::kRight}};
-  for (const std::string& phase : phases) columns.push_back({phase, Align::kRight});
-  Table table(columns);
-  for (const StepRow& row : rows) {
-    std::vector<std::string> cells{row.label, format_bytes(row.active_peak), format_bytes(row.reserved_peak)};
-    for (const std::string& phase : phases) {
-      const auto found = row.active_by_phase.find(phase);
-      cells.push_back(found == row.active_by_phase.end() ? "" : format_bytes(found->second));
-    }
-    table.add(cells);
-  }
-  return "\nPeaks by step; of each phase, the active peak\n" + table.render();
 }
 
 std::string allocations(const std::vector<LiveAllocations>& live, Bytes total, std::size_t limit) {
@@ -237,7 +185,8 @@ std::optional<bool> RunReport::fits() const {
 std::string to_text(const RunReport& report, const TextOptions& options) {
   std::string text = verdict(report, options.colour);
   if (report.processes == 0) return text;
-  text += subject(report) + "\n" + books(report) + step_table(report) + memory_failure(report, options);
+  text += subject(report) + "\n" + books(report) + step_table(step_rows(report), Amounts()) +
+          memory_failure(report, options);
   if (!report.out_of_memory()) text += largest(report, options.top);
   return text + read_backs(report, options) + notes(report, options.colour);
 }

@@ -1,18 +1,8 @@
-#include <nlohmann/json.hpp>
-
+#include "plimsoll/report/json_pieces.h"
 #include "plimsoll/report/run_report.h"
 
 namespace plimsoll::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 void put_line(Json& json, const CodeLine& where) {
   json["file"] = text_or_null(where.file);
@@ -31,44 +21,11 @@ Json allocations(const std::vector<LiveAllocations>& live) {
   return list;
 }
 
-Json step_json(const StepPeaks& step) {
-  Json json;
-  if (step.step) json["step"] = *step.step;
-  json["active_peak_bytes"] = step.active_peak;
-  json["allocated_peak_bytes"] = step.allocated_peak;
-  json["reserved_peak_bytes"] = step.reserved_peak;
-  json["phases"] = Json::object();
-  for (const auto& [phase, peaks] : step.phases) {
-    json["phases"][phase] = {{"active_peak_bytes", peaks.active_peak},
-                             {"allocated_peak_bytes", peaks.allocated_peak},
-                             {"reserved_peak_bytes", peaks.reserved_peak},
-                             {"active_end_bytes", peaks.active_end},
-                             {"reserved_end_bytes", peaks.reserved_end}};
-  }
-  return json;
-}
-
-Json gpu_json(const Gpu& gpu) {
-  return {{"name", gpu.name},
-          {"device_name", gpu.device_name},
-          {"memory_bytes", gpu.memory},
-          {"compute_capability", std::to_string(gpu.compute_major) + "." + std::to_string(gpu.compute_minor)},
-          {"multiprocessors", gpu.multiprocessors}};
-}
-
 Json peak_json(const Peak& peak) {
-  return {{"active_bytes", peak.active},
-          {"allocated_bytes", peak.allocated},
-          {"reserved_bytes", peak.reserved},
-          {"device_bytes", peak.device},
-          {"segments", peak.segments},
-          {"step", or_null(peak.step)},
-          {"phase", text_or_null(peak.phase)},
-          {"device_parts",
-           {{"segments", peak.device_parts.segments},
-            {"context", peak.device_parts.context},
-            {"nccl", peak.device_parts.nccl},
-            {"handles", peak.device_parts.handles}}}};
+  return {{"active_bytes", peak.active},       {"allocated_bytes", peak.allocated},
+          {"reserved_bytes", peak.reserved},   {"device_bytes", peak.device},
+          {"segments", peak.segments},         {"step", or_null(peak.step)},
+          {"phase", text_or_null(peak.phase)}, {"device_parts", device_parts_json(peak.device_parts)}};
 }
 
 Json oom_json(const OutOfMemory& oom) {
@@ -133,8 +90,7 @@ std::string to_json(const RunReport& report) {
   for (const OtherDevice& other : report.other_devices) {
     json["other_devices"].push_back({{"device", other.device}, {"reserved_peak_bytes", other.reserved_peak}});
   }
-  // A line of source may hold bytes that are not UTF-8; they must not cost the whole document.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dumped(json);  // A line of source may hold bytes that are not UTF-8.
 }
 
 }  // namespace plimsoll::report

@@ -27,15 +27,15 @@ void raise_to(StepRow& row, const StepRow& other) {
 
 bool happened(const std::optional<StepPeaks>& step) { return step && !step->phases.empty(); }
 
-void add_steps(const RunReport& report, std::size_t limit, std::vector<StepRow>& rows) {
+void add_steps(const std::vector<StepPeaks>& steps, std::size_t limit, std::vector<StepRow>& rows) {
   struct Run {
     const StepPeaks* peaks;
     std::int64_t first;
     std::int64_t last;
   };
   std::vector<Run> runs;
-  for (std::size_t i = 0; i < report.steps.size(); ++i) {
-    const StepPeaks& step = report.steps[i];
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const StepPeaks& step = steps[i];
     const std::int64_t number = step.step.value_or(static_cast<std::int64_t>(i));
     if (!runs.empty() && runs.back().peaks->same_peaks(step)) {
       runs.back().last = number;
@@ -65,11 +65,12 @@ bool StepPeaks::same_peaks(const StepPeaks& other) const {
          reserved_peak == other.reserved_peak && phases == other.phases;
 }
 
-std::vector<StepRow> step_rows(const RunReport& report, std::size_t limit) {
+std::vector<StepRow> step_rows(const std::optional<StepPeaks>& before, const std::vector<StepPeaks>& steps,
+                               const std::optional<StepPeaks>& after, std::size_t limit) {
   std::vector<StepRow> rows;
-  if (happened(report.before_steps)) rows.push_back(row_of(*report.before_steps, "before"));
-  add_steps(report, limit, rows);
-  if (happened(report.after_steps)) rows.push_back(row_of(*report.after_steps, "after"));
+  if (happened(before)) rows.push_back(row_of(*before, "before"));
+  add_steps(steps, limit, rows);
+  if (happened(after)) rows.push_back(row_of(*after, "after"));
   return rows;
 }
 

@@ -19,7 +19,11 @@ struct StepRow {
 /// The rows for a report's steps. Consecutive steps with the same peaks share one; where that leaves more than
 /// `limit` rows of steps, those in the middle become one with the highest of their numbers.
 /// REQUIRES: limit >= 4.
-std::vector<StepRow> step_rows(const RunReport& report, std::size_t limit = 20);
+std::vector<StepRow> step_rows(const std::optional<StepPeaks>& before, const std::vector<StepPeaks>& steps,
+                               const std::optional<StepPeaks>& after, std::size_t limit = 20);
+inline std::vector<StepRow> step_rows(const RunReport& report, std::size_t limit = 20) {
+  return step_rows(report.before_steps, report.steps, report.after_steps, limit);
+}
 
 /// The phases that occur in `rows`: forward, backward, optimizer, other, then any others by name.
 std::vector<std::string> phases_of(const std::vector<StepRow>& rows);

@@ -8,12 +8,6 @@
 namespace plimsoll::report {
 namespace {
 
-/// Characters, not bytes: continuation bytes of UTF-8 begin with the bits 10.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, Align align) {
   const std::size_t used = width_of(text);
   const std::string blanks(width > used ? width - used : 0, ' ');
@@ -21,6 +15,12 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
 }
 
 }  // namespace
+
+// Continuation bytes of UTF-8 begin with the bits 10.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 

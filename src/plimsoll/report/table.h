@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace plimsoll::report {
+
+/// The characters of UTF-8 in `text`.
+std::size_t width_of(const std::string& text);
 
 enum class Align { kLeft, kRight };
 

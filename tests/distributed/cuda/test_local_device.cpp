@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "distributed/error_text.h"
-#include "distributed/lone_store.h"
+#include "plimsoll/distributed/lone_store.h"
 #include "distributed/ranks.h"
 #include "plimsoll/distributed/device_mesh.h"
 
@@ -23,7 +23,7 @@ void join(int rank, int world_size, const char* local_rank = nullptr) {
     setenv("LOCAL_RANK", local_rank, 1);
   }
   init_process_group(
-      {.backend = "nccl", .store = c10::make_intrusive<ranks::LoneStore>(), .rank = rank, .world_size = world_size});
+      {.backend = "nccl", .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = rank, .world_size = world_size});
 }
 
 int device_of_mesh(int world_size) {

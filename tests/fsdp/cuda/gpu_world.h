@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include "distributed/lone_store.h"
+#include "plimsoll/distributed/lone_store.h"
 #include "fsdp/settle.h"
 #include "fsdp/small_net.h"
 
@@ -15,7 +15,7 @@ class GpuWorld {
   explicit GpuWorld(int size, const char* backend = "nccl") {
     distributed::destroy_process_group();
     distributed::init_process_group(
-        {.backend = backend, .store = c10::make_intrusive<ranks::LoneStore>(), .rank = 0, .world_size = size});
+        {.backend = backend, .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = 0, .world_size = size});
   }
   ~GpuWorld() { distributed::destroy_process_group(); }
   GpuWorld(const GpuWorld&) = delete;

@@ -13,7 +13,12 @@ constexpr Bytes kWindow = Bytes{8} << 40;
 /// All windows together leave room for the program itself in a 47-bit address space.
 constexpr Bytes kAllWindows = Bytes{64} << 40;
 
-Bytes window_for(int devices) { return std::min(kWindow, kAllWindows / static_cast<Bytes>(devices)); }
+/// Expandable segments reserve more than a card's memory for each stream.
+constexpr Bytes kCardsInWindow = 16;
+
+Bytes window_for(int devices, Bytes memory) {
+  return std::min(std::max(kWindow, kCardsInWindow * memory), kAllWindows / static_cast<Bytes>(devices));
+}
 
 }  // namespace
 
@@ -36,7 +41,8 @@ Machine::Machine(MachineOptions options) : options_(std::move(options)) {
     throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.devices));
   for (int index = 0; index < options_.devices; ++index) {
     devices_.push_back(
-        std::make_unique<Device>(index, options_.profile, window_for(options_.devices), options_.event_lag, feed_));
+        std::make_unique<Device>(index, options_.profile, window_for(options_.devices, options_.profile.memory),
+                                 options_.event_lag, feed_));
   }
 }
 

@@ -26,6 +26,7 @@ MachineOptions options_from_environment() {
   MachineOptions options;
   const char* profile = std::getenv("PLIMSOLL_GPU_PROFILE");
   options.profile = load_profile(profile != nullptr && *profile != '\0' ? profile : PLIMSOLL_DEFAULT_PROFILE);
+  options.profile.memory = number_from("PLIMSOLL_GPU_MEMORY", options.profile.memory);
   options.devices = static_cast<int>(number_from("PLIMSOLL_GPUS", 1));
   options.event_lag = number_from("PLIMSOLL_EVENT_LAG", 0);
   return options;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/nearest.h"
 
 namespace plimsoll::pretend {
 namespace {
@@ -112,40 +113,6 @@ class Fields {
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements that turn one into the other.
-std::size_t edit_distance(const std::string& from, const std::string& to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t column = 0; column <= to.size(); ++column) row[column] = column;
-  for (std::size_t line = 1; line <= from.size(); ++line) {
-    std::size_t diagonal = std::exchange(row[0], line);
-    for (std::size_t column = 1; column <= to.size(); ++column) {
-      const std::size_t replaced = diagonal + (from[line - 1] == to[column - 1] ? 0 : 1);
-      diagonal = row[column];
-      row[column] = std::min({replaced, row[column] + 1, row[column - 1] + 1});
-    }
-  }
-  return row[to.size()];
-}
-
-/// The known names that `name` may have meant, nearest first: those it begins ("H100"), else those few edits away.
-std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& known) {
-  std::vector<std::string> found;
-  if (name.size() >= 2) {
-    std::copy_if(known.begin(), known.end(), std::back_inserter(found),
-                 [&](const std::string& other) { return lower(other).starts_with(lower(name)); });
-  }
-  if (!found.empty()) return found;
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const std::string& other : known) ranked.emplace_back(edit_distance(lower(name), lower(other)), other);
-  std::sort(ranked.begin(), ranked.end());
-  for (const auto& [distance, other] : ranked) {
-    if (distance == ranked.front().first && distance <= std::max<std::size_t>(2, name.size() / 2)) {
-      found.push_back(other);
-    }
-  }
-  return found;
 }
 
 std::string join(const std::vector<std::string>& names, const std::string& separator) {
@@ -267,9 +234,8 @@ Profile find_profile(const std::string& name, const fs::path& folder) {
     if (lower(other) == lower(name)) return load_profile(folder / (other + ".json"));
   }
   if (known.empty()) throw InvalidArgument("no GPU profiles in " + folder.string());
-  const std::vector<std::string> meant = nearest(name, known);
-  throw InvalidArgument("unknown GPU '" + name + "'; " +
-                        (meant.empty() ? "" : "did you mean " + join(meant, " or ") + "? ") +
+  const std::string meant = did_you_mean(name, known, known.size());
+  throw InvalidArgument("unknown GPU '" + name + "'; " + (meant.empty() ? "" : meant + " ") +
                         "known: " + join(known, ", ") + "; or give the path of a profile of your own (a .json file)");
 }
 

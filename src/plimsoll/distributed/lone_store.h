@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
-namespace ranks {
+namespace plimsoll::distributed {
 
 /// A store for one process that is a rank of any world where backends need nobody else, as nccl on the pretend GPU:
 /// what no one has set is zeros (such as unique ids that other ranks would have made), and nobody is waited for.
@@ -27,4 +29,4 @@ class LoneStore final : public c10d::HashStore {
   static constexpr std::size_t kUniqueIdBytes = 128;
 };
 
-}  // namespace ranks
+}  // namespace plimsoll::distributed

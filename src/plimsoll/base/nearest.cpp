@@ -1,0 +1,69 @@
+#include "plimsoll/base/nearest.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace plimsoll {
+namespace {
+
+/// Of ASCII only, whatever the locale.
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+/// Levenshtein's distance.
+std::size_t edit_distance(const std::string& from, const std::string& to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  for (std::size_t column = 0; column <= to.size(); ++column) row[column] = column;
+  for (std::size_t line = 1; line <= from.size(); ++line) {
+    std::size_t diagonal = std::exchange(row[0], line);
+    for (std::size_t column = 1; column <= to.size(); ++column) {
+      const std::size_t replaced = diagonal + (from[line - 1] == to[column - 1] ? 0 : 1);
+      diagonal = row[column];
+      row[column] = std::min({replaced, row[column] + 1, row[column - 1] + 1});
+    }
+  }
+  return row[to.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates, std::size_t most) {
+  const std::string wanted = lower(word);
+  std::vector<std::string> found;
+  if (wanted.size() >= 2) {
+    for (const std::string& candidate : candidates) {
+      if (found.size() < most && lower(candidate).starts_with(wanted)) found.push_back(candidate);
+    }
+  }
+  if (!found.empty()) return found;
+  const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 2);
+  std::size_t best = limit;
+  for (const std::string& candidate : candidates) {
+    // The lengths alone rule most out, and all of them for a hostile word.
+    if (std::max(wanted.size(), candidate.size()) - std::min(wanted.size(), candidate.size()) > best) continue;
+    const std::size_t distance = edit_distance(wanted, lower(candidate));
+    // As many edits as there are letters: nothing of the word is left.
+    if (distance > best || distance >= candidate.size()) continue;
+    if (distance < best) found.clear();
+    best = distance;
+    found.push_back(candidate);
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates, std::size_t most) {
+  std::string text;
+  for (const std::string& candidate : nearest(word, candidates, most)) {
+    text += (text.empty() ? "did you mean " : " or ") + candidate;
+  }
+  return text.empty() ? text : text + "?";
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,151 @@
+#include "plimsoll/job/check.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/job/spellings.h"
+#include "plimsoll/job/values.h"
+
+namespace plimsoll::job {
+namespace {
+
+using architecture::Architecture;
+
+constexpr std::int64_t kUsualSequence = 8192;
+
+std::string text(std::int64_t number) { return std::to_string(number); }
+
+[[noreturn]] void refuse(const std::string& message) { throw InvalidArgument(message); }
+
+bool learns_positions(const Architecture& a) { return a.rope_theta == 0; }
+
+/// Those between 1 and the number; a few where there are many.
+std::string divisors(std::int64_t number) {
+  constexpr std::size_t kMost = 12;
+  std::set<std::int64_t> found;
+  for (std::int64_t ranks = 2; ranks * ranks <= number; ++ranks) {
+    if (number % ranks == 0) found.insert({ranks, number / ranks});
+  }
+  std::vector<std::string> list;
+  for (const std::int64_t ranks : found) {
+    if (list.size() < kMost) list.push_back(text(ranks));
+  }
+  return listed(list);
+}
+
+void check_counts(const Job& job) {
+  const std::pair<const char*, std::int64_t> counts[] = {
+      {"--gpus", job.gpus},   {"--replicas", job.replicas},     {"--batch", job.batch},
+      {"--steps", job.steps}, {"--grad-accum", job.grad_accum}, {"--seq-len", job.seq_len.value_or(1)}};
+  for (const auto& [flag, number] : counts) {
+    if (number < 1) refuse(std::string(flag) + " must be at least 1, found " + text(number));
+  }
+}
+
+void check_ranks(const Job& job) {
+  if (job.gpus % job.replicas != 0) {
+    refuse("--replicas " + text(job.replicas) + " does not divide --gpus " + text(job.gpus) +
+           ": each replica is sharded over gpus / replicas GPUs");
+  }
+  if (job.rank < 0 || job.rank >= job.gpus) {
+    refuse("--rank " + text(job.rank) + " is none of the " + text(job.gpus) + " ranks of --gpus: give 0 to " +
+           text(job.gpus - 1));
+  }
+}
+
+void check_reshard(const Job& job, std::int64_t shards) {
+  if (job.reshard_after_forward.kind != Reshard::Kind::kToMesh) return;
+  const std::int64_t ranks = job.reshard_after_forward.ranks;
+  if (ranks > 1 && ranks < shards && shards % ranks == 0) return;
+  const std::string possible = divisors(shards);
+  refuse("--reshard-after-forward " + text(ranks) + " must divide the " + text(shards) +
+         " GPUs that share the parameters (gpus / replicas), and lie between 1 and that: " +
+         (possible.empty() ? "there is no such number, give auto, always or never" : "give " + possible));
+}
+
+/// No parameter of the model has more rows; fused projections are counted for every family, which errs to the safe
+/// side.
+std::int64_t most_rows(const Architecture& a) {
+  std::int64_t rows = std::max({a.vocabulary, a.dim, 2 * a.hidden, (a.heads + 2 * a.kv_heads) * a.head_dim});
+  if (a.experts) rows = std::max({rows, a.experts->count, 2 * a.experts->hidden});
+  return learns_positions(a) ? std::max(rows, a.positions) : rows;
+}
+
+void check_shards(std::int64_t shards, const Architecture& a) {
+  if (shards <= most_rows(a)) return;
+  refuse(
+      "the parameters are shared by " + text(shards) + " GPUs (gpus / replicas), and none has more than " +
+      text(most_rows(a)) +
+      " rows: FSDP2 shards dimension 0, so some GPUs would have nothing at all. Use fewer --gpus or more --replicas");
+}
+
+void check_sequence(const Job& job, const Architecture& a) {
+  const std::int64_t tokens = sequence(job, a);
+  if (learns_positions(a) && tokens > a.positions) {
+    refuse("--seq-len " + text(tokens) + " is longer than the " + text(a.positions) +
+           " positions that the model learns: give at most that");
+  }
+  // What one tensor has at most, in fp32: logits, or the widest activation.
+  std::pair<std::int64_t, const char*> widest{a.vocabulary, "vocabulary"};
+  widest = std::max(widest, {a.dim, "hidden size"});
+  widest = std::max(widest, {a.hidden, "feed-forward width"});
+  widest = std::max(widest, {(a.heads + 2 * a.kv_heads) * a.head_dim, "width of attention"});
+  if (a.experts) widest = std::max(widest, {a.experts->hidden * a.experts->per_token, "width of a token's experts"});
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(job.batch, tokens, &bytes) || __builtin_mul_overflow(bytes, widest.first, &bytes) ||
+      bytes >= (std::int64_t{1} << 60)) {
+    refuse("--batch " + text(job.batch) + " × sequence " + text(tokens) + " × " + widest.second + " " +
+           text(widest.first) +
+           " × 4 bytes is beyond 2^62 bytes: no machine holds that tensor, give a smaller --batch " + "or --seq-len");
+  }
+}
+
+void check_checkpoint(const Job& job, const Architecture& a) {
+  std::vector<Checkpoint::Range> ranges = job.checkpoint.ranges;
+  std::sort(ranges.begin(), ranges.end(), [](const auto& one, const auto& other) { return one.first < other.first; });
+  const auto written = [](const Checkpoint::Range& range) { return text_of(Checkpoint{.ranges = {range}}); };
+  for (std::size_t index = 0; index < ranges.size(); ++index) {
+    if (ranges[index].first < 0 || ranges[index].last >= a.blocks) {
+      refuse("--checkpoint " + written(ranges[index]) + " names blocks that are not there: the model has blocks 0 to " +
+             text(a.blocks - 1));
+    }
+    if (index > 0 && ranges[index].first <= ranges[index - 1].last) {
+      refuse("--checkpoint has ranges that overlap: " + written(ranges[index - 1]) + " and " + written(ranges[index]) +
+             ". Each block can be in one only");
+    }
+  }
+  if (ranges.empty() && job.checkpoint.kind != CheckpointKind::kNone && job.checkpoint.every > a.blocks) {
+    refuse("--checkpoint every:" + text(job.checkpoint.every) + " is beyond the model's " + text(a.blocks) + " blocks");
+  }
+}
+
+}  // namespace
+
+std::int64_t sequence(const Job& job, const Architecture& architecture) {
+  if (job.seq_len) return *job.seq_len;
+  return learns_positions(architecture) ? std::min(kUsualSequence, architecture.positions) : kUsualSequence;
+}
+
+void check(const Job& job, const Architecture& architecture) {
+  check_counts(job);
+  check_ranks(job);
+  const std::int64_t shards = job.gpus / job.replicas;
+  check_reshard(job, shards);
+  check_shards(shards, architecture);
+  check_sequence(job, architecture);
+  if (job.accum_no_sync && job.grad_accum < 2) {
+    refuse("--accum-no-sync needs --grad-accum of 2 or more, found " + text(job.grad_accum) +
+           ": with one backward a step there is nothing to put off");
+  }
+  if (job.wrap.blocks > architecture.blocks) {
+    refuse("--wrap blocks:" + text(job.wrap.blocks) + " is beyond the model's " + text(architecture.blocks) +
+           " blocks: give root for one unit of all");
+  }
+  check_checkpoint(job, architecture);
+}
+
+}  // namespace plimsoll::job

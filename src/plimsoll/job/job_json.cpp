@@ -1,0 +1,96 @@
+#include "plimsoll/job/job_json.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/job/fields.h"
+#include "plimsoll/job/values.h"
+
+namespace plimsoll::job {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Value& value) {
+  return std::visit([](const auto& plain) { return Json(plain); }, value);
+}
+
+Value value_of(const std::string& key, const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::null:
+      return nullptr;
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+      return json.get<std::int64_t>();
+    case Json::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        throw InvalidArgument("'" + key + "' is beyond 64 bits: " + json.dump());
+      }
+      return json.get<std::int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    default:
+      return json.get<std::string>();
+  }
+}
+
+/// Refuses while it is read what a job never has: values in values, and a name twice.
+class Shape {
+ public:
+  explicit Shape(const std::string& origin) : origin_(origin) {}
+
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth > 0)
+      throw FormatError(origin_ + ": a job has plain values only, found an object or a list in it");
+    if (event == Json::parse_event_t::key && !keys_.insert(parsed.get<std::string>()).second) {
+      throw FormatError(origin_ + ": " + in_quotes(parsed.get<std::string>()) + " is there twice");
+    }
+    return true;
+  }
+
+ private:
+  const std::string& origin_;
+  std::set<std::string> keys_;
+};
+
+Json parse(std::string_view text, const std::string& origin) {
+  try {
+    return Json::parse(text, Shape(origin));
+  } catch (const Json::parse_error& error) {
+    throw FormatError(origin + ": not JSON: " + in_quotes(error.what()) + " (byte " + std::to_string(error.byte) + ")");
+  } catch (const Json::out_of_range&) {
+    throw FormatError(origin + ": not JSON that can be read: a number is out of range");
+  }
+}
+
+}  // namespace
+
+std::string to_json(const Job& job) {
+  Json json;
+  json[model_field().key()] = json_of(model_field().value(job));
+  for (const Field& field : fields()) json[field.key()] = json_of(field.value(job));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Job job_from_json(std::string_view text, const std::string& origin) {
+  const Json json = parse(text, origin);
+  if (!json.is_object())
+    throw FormatError(origin + ": expected a JSON object with the fields of a job, found " + json.type_name());
+  if (!json.contains("model"))
+    throw FormatError(origin + ": 'model' is missing: expected a name or the path of a config.json");
+  Job job;
+  for (const auto& [key, value] : json.items()) {
+    try {
+      set_value(job, find_field(key), value_of(key, value));
+    } catch (const InvalidArgument& error) {
+      throw FormatError(origin + ": " + error.what());
+    }
+  }
+  return job;
+}
+
+}  // namespace plimsoll::job

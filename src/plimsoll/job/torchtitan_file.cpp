@@ -1,0 +1,120 @@
+#include "plimsoll/job/torchtitan_file.h"
+
+#include <algorithm>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/base/nearest.h"
+#include "plimsoll/job/torchtitan_fields.h"
+#include "plimsoll/job/values.h"
+
+namespace plimsoll::job {
+namespace {
+
+using Kind = toml::Value::Kind;
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> result;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(' '));
+    if (!one.empty() && !one.ends_with("*")) result.emplace_back(one);
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+  }
+  return result;
+}
+
+std::string nearest_or_all(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = did_you_mean(word, known);
+  return meant.empty() ? "it has " + listed(known) : meant;
+}
+
+}  // namespace
+
+TitanFile::TitanFile(const toml::Value& root, const std::string& origin) : origin_(origin) {
+  for (const auto& [name, value] : root.table) {
+    if (value->kind != Kind::kTable) {
+      fail(*value,
+           in_quotes(name) + " stands in no table: a file of torchtitan's has tables only, one of our own none");
+    }
+    if (find_titan_table(name) == nullptr) unknown_table(name, *value);
+    read_table(name, "", *value);
+  }
+}
+
+const toml::Value* TitanFile::find(const std::string& field) const {
+  const auto found = mapped_.find(field);
+  return found == mapped_.end() ? nullptr : found->second;
+}
+
+std::int64_t TitanFile::whole(const std::string& field, const toml::Value& value) const {
+  if (value.kind != Kind::kInteger) fail(value, field + " must be a whole number, found " + toml::name(value.kind));
+  return value.integer;
+}
+
+bool TitanFile::boolean(const std::string& field, const toml::Value& value) const {
+  if (value.kind != Kind::kBoolean) fail(value, field + " must be true or false, found " + toml::name(value.kind));
+  return value.boolean;
+}
+
+const std::string& TitanFile::text(const std::string& field, const toml::Value& value) const {
+  if (value.kind != Kind::kString) fail(value, field + " must be a text, found " + toml::name(value.kind));
+  return value.text;
+}
+
+void TitanFile::fail(const toml::Value& value, const std::string& message) const {
+  throw FormatError(origin_ + ":" + std::to_string(value.line) + ": " + message);
+}
+
+void TitanFile::read_table(const std::string& name, const std::string& prefix, const toml::Value& table) {
+  for (const auto& [key, value] : table.table) {
+    if (value->kind == Kind::kTable) {
+      read_table(name, prefix + key + ".", *value);
+    } else {
+      read_field(name, prefix + key, *value);
+    }
+  }
+}
+
+void TitanFile::read_field(const std::string& table, const std::string& field, const toml::Value& value) {
+  const std::string full = table + "." + field;
+  switch (meaning_of(table, field)) {
+    case TitanMeaning::kMapped:
+      mapped_[full] = &value;
+      return;
+    case TitanMeaning::kPassedOver:
+      passed_over_.push_back(full);
+      return;
+    case TitanMeaning::kMustBeOne:
+      if (whole(full, value) == 1) return;
+      fail(value, full + " is " + std::to_string(value.integer) +
+                      ", and only FSDP2 and HSDP are planned here: set it to 1, or " + kRunInstead);
+    case TitanMeaning::kMustBeFalse:
+      if (!boolean(full, value)) return;
+      fail(value,
+           full + " is true, and is not planned here, where torch runs eagerly: set it to false, or " + kRunInstead);
+    case TitanMeaning::kMustBeEmpty:
+      if ((value.kind == Kind::kArray || value.kind == Kind::kString) && value.array.empty() && value.text.empty())
+        return;
+      fail(value, full + " is not empty, and converted models (float8 and others) are not planned here: empty it, or " +
+                      kRunInstead);
+    case TitanMeaning::kUnknown:
+      unknown_field(table, field, value);
+  }
+}
+
+void TitanFile::unknown_table(const std::string& name, const toml::Value& value) const {
+  std::vector<std::string> names;
+  for (const TitanTable& table : titan_tables()) names.emplace_back(table.name);
+  fail(value, "torchtitan has no table " + in_quotes(name) + ": " + nearest_or_all(name, names));
+}
+
+void TitanFile::unknown_field(const std::string& table, const std::string& field, const toml::Value& value) const {
+  const TitanTable& known = *find_titan_table(table);
+  std::vector<std::string> names;
+  for (const auto list :
+       {known.mapped, known.must_be_one, known.must_be_false, known.must_be_empty, known.passed_over}) {
+    for (std::string& word : words(list)) names.push_back(std::move(word));
+  }
+  fail(value, "torchtitan has no field " + in_quotes(field) + " in [" + table + "]: " + nearest_or_all(field, names));
+}
+
+}  // namespace plimsoll::job

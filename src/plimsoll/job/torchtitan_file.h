@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plimsoll/job/toml.h"
+
+namespace plimsoll::job {
+
+/// What to do about a configuration that is not planned here.
+inline constexpr const char* kRunInstead = "use `plimsoll run`, which runs torchtitan itself on the pretend GPU";
+
+/// A configuration of torchtitan's whose fields are all known, and which asks for nothing that is not planned here.
+/// Those that mean something are found by name, "training.seq_len".
+class TitanFile {
+ public:
+  /// Throws FormatError as read_torchtitan says. Both arguments must outlive this.
+  TitanFile(const toml::Value& root, const std::string& origin);
+
+  const std::string& origin() const { return origin_; }
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
+
+  /// Null where the file does not have it.
+  const toml::Value* find(const std::string& field) const;
+  // These throw FormatError where the value is of another type.
+  std::int64_t whole(const std::string& field, const toml::Value& value) const;
+  bool boolean(const std::string& field, const toml::Value& value) const;
+  const std::string& text(const std::string& field, const toml::Value& value) const;
+  [[noreturn]] void fail(const toml::Value& value, const std::string& message) const;
+
+ private:
+  void read_table(const std::string& name, const std::string& prefix, const toml::Value& table);
+  void read_field(const std::string& table, const std::string& field, const toml::Value& value);
+  [[noreturn]] void unknown_table(const std::string& name, const toml::Value& value) const;
+  [[noreturn]] void unknown_field(const std::string& table, const std::string& field, const toml::Value& value) const;
+
+  const std::string& origin_;
+  std::map<std::string, const toml::Value*> mapped_;
+  std::vector<std::string> passed_over_;
+};
+
+}  // namespace plimsoll::job

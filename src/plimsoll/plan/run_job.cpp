@@ -1,0 +1,251 @@
+#include "plimsoll/plan/run_job.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/cuda/memory_snapshot.h>
+#include <torch/version.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/job/check.h"
+#include "plimsoll/job/fields.h"
+#include "plimsoll/job/model.h"
+#include "plimsoll/ledger/log_file.h"
+#include "plimsoll/plan/causes.h"
+#include "plimsoll/plan/module_rows.h"
+#include "plimsoll/plan/trainer.h"
+#include "plimsoll/pretend/model/control.h"
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+
+namespace plimsoll::plan {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+using Clock = std::chrono::steady_clock;
+constexpr std::string_view kDevice = "cuda:0";
+
+double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
+report::Gpu gpu_of(const pretend::Profile& profile) {
+  return {.name = profile.name,
+          .device_name = profile.device_name,
+          .memory = profile.memory,
+          .compute_major = profile.compute_major,
+          .compute_minor = profile.compute_minor,
+          .multiprocessors = profile.multiprocessors};
+}
+
+report::PlanModel model_of(const job::Job& job, const architecture::Architecture& architecture) {
+  const auto count = architecture::count_parameters(architecture);
+  return {.name = job.model,
+          .family = std::string(architecture::name(architecture.family)),
+          .parameters = static_cast<std::uint64_t>(count.total),
+          .active_parameters = static_cast<std::uint64_t>(count.active),
+          .blocks = static_cast<std::uint64_t>(architecture.blocks)};
+}
+
+report::JobValues values_of(const job::Job& job) {
+  report::JobValues values;
+  for (const auto& field : job::fields()) values.emplace_back(field.key(), field.value(job));
+  return values;
+}
+
+std::vector<std::string> notes_on(const job::Job& job, const architecture::Architecture& architecture) {
+  std::vector<std::string> notes;
+  if (architecture.experts) {
+    notes.emplace_back(
+        "routing is taken as balanced: no token is dropped, and none is padded for, so that what the router decides "
+        "does not change memory");
+  }
+  if (architecture.family == architecture::Family::kGPT2) notes.emplace_back("trained without dropout");
+  if (job.gpus == 1 && job.param_dtype != job.master_dtype) {
+    notes.emplace_back("one GPU: nothing is sharded, and the model runs under autocast");
+  }
+  return notes;
+}
+
+/// What the allocator was asked for when it had to give up. It tells on the thread that asked.
+struct Refusal {
+  Bytes requested = 0;
+  Bytes device_total = 0;
+  Bytes device_free = 0;
+};
+
+class RefusalWatch {
+ public:
+  RefusalWatch() {
+    allocator::attachOutOfMemoryObserver(
+        [last = last_](std::int64_t, std::size_t requested, std::size_t total, std::size_t free) {
+          *last = {requested, total, free};
+        });
+  }
+  const Refusal& last() const { return *last_; }
+
+ private:
+  std::shared_ptr<Refusal> last_ = std::make_shared<Refusal>();
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// A library that found no room says so in words of its own.
+bool ran_out(const c10::Error& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  const std::string what = error.what();
+  return pretend::control::memory(0).refusals > 0 &&
+         (what.find("out of memory") != std::string::npos || what.find("ALLOC_FAILED") != std::string::npos);
+}
+
+report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const PhaseMeter& meter) {
+  const auto stats = allocator::getDeviceStats(c10::cuda::current_device());
+  const auto memory = pretend::control::memory(0);
+  const auto current = [](const auto& stat) { return static_cast<Bytes>(stat[0].current); };
+  report::PlanOom oom{.requested = refusal.requested,
+                      .device_free = refusal.device_total == 0 ? memory.capacity - memory.used : refusal.device_free,
+                      .device_total = memory.capacity,
+                      .active = current(stats.active_bytes),
+                      .reserved = current(stats.reserved_bytes),
+                      .step = meter.step()};
+  if (oom.step) oom.phase = meter.phase();
+  oom.message = first_line(error.what_without_backtrace());
+  return oom;
+}
+
+std::vector<report::CategoryBytes> categories_of(const DeviceSnapshot& snapshot) {
+  std::vector<report::CategoryBytes> categories;
+  for (const auto& [category, bytes] : snapshot.categories()) {
+    if (bytes != 0) categories.push_back({category, static_cast<Bytes>(bytes)});
+  }
+  std::stable_sort(categories.begin(), categories.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return categories;
+}
+
+report::DeviceParts parts_of(const pretend::MemoryCounters& memory) {
+  const auto of = [&](pretend::Reason reason) { return memory.peak_by[static_cast<std::size_t>(reason)]; };
+  return {.segments = of(pretend::Reason::kSegments),
+          .context = of(pretend::Reason::kContext),
+          .nccl = of(pretend::Reason::kNccl),
+          .handles = of(pretend::Reason::kHandles)};
+}
+
+void write_snapshot(const std::filesystem::path& file) {
+  const auto pickled = torch::cuda::_memory_snapshot_pickled();
+  std::ofstream stream(file, std::ios::binary);
+  stream << pickled;
+  stream.close();
+  if (!stream) throw InvalidArgument("cannot write the snapshot " + file.string());
+}
+
+/// One run, and what is seen of it.
+class Run {
+ public:
+  Run(const job::Job& job, const Wanted& wanted)
+      : job_(job), wanted_(wanted), architecture_(job::find_model(job.model)) {
+    job::check(job_, architecture_);
+    report_.gpu = gpu_of(pretend::control::profile());
+    report_.model = model_of(job_, architecture_);
+    report_.job = values_of(job_);
+    report_.notes = notes_on(job_, architecture_);
+    report_.torch = TORCH_VERSION;
+  }
+
+  report::PlanReport take() {
+    const auto began = Clock::now();
+    c10::cuda::set_device(0);
+    allocator::init(c10::cuda::device_count());
+    if (wanted_.snapshot) torch::cuda::_record_memory_history("all", std::nullopt, "all");
+    const RefusalWatch refusals;
+    PhaseMeter meter;
+    std::unique_ptr<Trainer> trainer;
+    std::unique_ptr<MemTracker> tracker;
+    try {
+      trainer = std::make_unique<Trainer>(job_, architecture_);
+      tracker = make_tracker(*trainer);
+      const auto scope = tracker->enter();
+      const auto first_step = Clock::now();
+      trainer->run(meter);
+      report_.step_seconds = seconds_since(first_step);
+    } catch (const c10::Error& error) {
+      if (!ran_out(error)) throw;
+      report_.oom = oom_of(error, refusals.last(), meter);
+    }
+    meter.close();
+    note_books(meter);
+    if (tracker && !report_.oom) note_contents(*trainer, *tracker);
+    if (wanted_.snapshot) write_snapshot(*wanted_.snapshot);
+    if (wanted_.log) ledger::write_log(log_, *wanted_.log);
+    report_.seconds = seconds_since(began);
+    return std::move(report_);
+  }
+
+ private:
+  std::unique_ptr<MemTracker> make_tracker(Trainer& trainer) {
+    MemTrackerOptions options;
+    if (wanted_.log) options.log = &log_;
+    if (trainer.sharded()) {
+      auto tracker = std::make_unique<FSDPMemTracker>(trainer.model(), trainer.optimizer(), options);
+      fsdp_ = tracker.get();
+      trainer.on_inputs = [this](const at::Tensor& tokens, const at::Tensor& targets) {
+        fsdp_->track_inputs(tokens, targets);
+      };
+      return tracker;
+    }
+    auto tracker = std::make_unique<MemTracker>(options);
+    tracker->track_external(trainer.model(), trainer.optimizer());
+    return tracker;
+  }
+
+  void note_books(const PhaseMeter& meter) {
+    static_cast<report::Peak&>(report_.peak) = meter.highest();
+    const auto memory = pretend::control::memory(0);
+    report_.peak.device = memory.peak;
+    report_.peak.device_parts = parts_of(memory);
+    report_.before_steps = meter.before_steps();
+    report_.steps = meter.steps();
+    report_.ops = pretend::control::work().launches;
+    report_.host_pinned = pretend::control::host().pinned_peak;
+    report_.alloc_retries =
+        static_cast<std::uint64_t>(allocator::getDeviceStats(c10::cuda::current_device()).num_alloc_retries);
+  }
+
+  void note_contents(Trainer& trainer, MemTracker& tracker) {
+    const auto peak = tracker.snapshot(SnapshotKind::Peak);
+    const auto gpu = peak.find(std::string(kDevice));
+    if (gpu == peak.end()) throw InternalError("the tracker saw nothing of the GPU");
+    if (static_cast<Bytes>(gpu->second.total()) != report_.peak.active) {
+      throw InternalError("the tracker's peak is " + std::to_string(gpu->second.total()) + " bytes, the allocator's " +
+                          std::to_string(report_.peak.active));
+    }
+    report_.peak.categories = categories_of(gpu->second);
+    const auto alive = tracker.alive_at_peak(kDevice);
+    if (fsdp_ != nullptr) {
+      const auto explanation = fsdp_->explain();
+      report_.peak.module = path_of(explanation.module);
+      report_.peak.stage = explanation.stage;
+      report_.causes = causes_of(explanation);
+    } else {
+      report_.causes = causes_of(alive);
+    }
+    report_.modules = module_rows(trainer, tracker, alive, wanted_.depth);
+    if (const auto cpu = peak.find("cpu"); cpu != peak.end() && job_.offload != job::Offload::kNone) {
+      report_.host = static_cast<Bytes>(cpu->second.total());
+    }
+  }
+
+  job::Job job_;
+  Wanted wanted_;
+  architecture::Architecture architecture_;
+  ledger::Log log_;
+  FSDPMemTracker* fsdp_ = nullptr;
+  report::PlanReport report_;
+};
+
+}  // namespace
+
+report::PlanReport run_job(const job::Job& job, const Wanted& wanted) { return Run(job, wanted).take(); }
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,94 @@
+#include "plimsoll/report/comparison.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <unordered_map>
+#include <utility>
+
+#include "plimsoll/report/step_rows.h"
+
+namespace plimsoll::report {
+namespace {
+
+/// What is in `a`, then what is in `b` only.
+std::vector<BytesChange> paired(const std::vector<std::pair<std::string, Bytes>>& a,
+                                const std::vector<std::pair<std::string, Bytes>>& b) {
+  std::vector<BytesChange> changes;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const auto& [name, bytes] : a) {
+    if (places.emplace(name, changes.size()).second) changes.push_back({name, bytes, std::nullopt});
+  }
+  for (const auto& [name, bytes] : b) {
+    const auto [place, is_new] = places.emplace(name, changes.size());
+    if (is_new) changes.push_back({name, std::nullopt, std::nullopt});
+    changes[place->second].b = bytes;
+  }
+  return changes;
+}
+
+std::vector<std::pair<std::string, Bytes>> phases(const ComparedReport& report) {
+  const std::vector<StepRow> rows = step_rows(report.before_steps, report.steps, report.after_steps);
+  std::vector<std::pair<std::string, Bytes>> all;
+  for (const std::string& phase : phases_of(rows)) {
+    Bytes highest = 0;
+    for (const StepRow& row : rows) {
+      const auto found = row.active_by_phase.find(phase);
+      if (found != row.active_by_phase.end()) highest = std::max(highest, found->second);
+    }
+    all.emplace_back(phase, highest);
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, Bytes>> categories(const PlanReport& report) {
+  std::vector<std::pair<std::string, Bytes>> all;
+  for (const CategoryBytes& entry : report.peak.categories) all.emplace_back(entry.category, entry.bytes);
+  return all;
+}
+
+std::vector<std::pair<std::string, Bytes>> modules(const PlanReport& report) {
+  std::vector<std::pair<std::string, Bytes>> all;
+  for (const PlanModule& module : report.modules) all.emplace_back(module.name, module.total);
+  return all;
+}
+
+std::vector<SettingChange> settings(const JobValues& a, const JobValues& b) {
+  std::vector<SettingChange> changes;
+  const auto add = [&](const std::string& name) {
+    SettingChange change{name, job_value(a, name), job_value(b, name)};
+    if (change.a != change.b) changes.push_back(std::move(change));
+  };
+  for (const auto& [name, value] : a) add(name);
+  for (const auto& [name, value] : b) {
+    if (std::none_of(a.begin(), a.end(), [&](const auto& known) { return known.first == name; })) add(name);
+  }
+  return changes;
+}
+
+}  // namespace
+
+ComparedReport compared(const PlanReport& report, const std::string& name) {
+  return {name,         "plan",       report.fits(), report.gpu, report.peak, report.before_steps,
+          report.steps, std::nullopt, report};
+}
+
+Comparison compare(ComparedReport a, ComparedReport b) {
+  Comparison result;
+  result.books = paired({{"active", a.peak.active}, {"reserved", a.peak.reserved}, {"device", a.peak.device}},
+                        {{"active", b.peak.active}, {"reserved", b.peak.reserved}, {"device", b.peak.device}});
+  result.phases = paired(phases(a), phases(b));
+  result.plans = a.plan && b.plan;
+  if (result.plans) {
+    result.settings = settings(a.plan->job, b.plan->job);
+    result.categories = paired(categories(*a.plan), categories(*b.plan));
+    std::stable_sort(result.categories.begin(), result.categories.end(),
+                     [](const auto& x, const auto& y) { return std::abs(x.difference()) > std::abs(y.difference()); });
+    result.modules = paired(modules(*a.plan), modules(*b.plan));
+    std::erase_if(result.modules, [](const BytesChange& change) { return change.a == change.b; });
+  }
+  result.a = std::move(a);
+  result.b = std::move(b);
+  return result;
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace plimsoll::report {
+
+/// A module's path, and all that makes it alike to another or not.
+struct NamedRow {
+  std::string name;
+  std::string key;
+};
+
+/// One row for modules that are alike: "layers.1-30".
+struct FoldedRow {
+  std::string label;
+  std::vector<std::size_t> members;  ///< Indices of the rows that it stands for, the first of them first.
+};
+
+/// Folds blocks: of rows in natural order, parents before children, those of consecutive numbers ("layers.1",
+/// "layers.2") become one where they and everything below them have equal keys. Then their children are folded too
+/// ("layers.1-30.mlp").
+std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows);
+
+}  // namespace plimsoll::report

@@ -1,0 +1,123 @@
+#include "plimsoll/report/module_table.h"
+
+#include <algorithm>
+
+#include "plimsoll/report/folded_names.h"
+#include "plimsoll/report/table.h"
+
+namespace plimsoll::report {
+namespace {
+
+constexpr std::size_t kWidth = 120;
+constexpr std::size_t kMostCategories = 5;
+constexpr std::size_t kMostRows = 60;
+
+struct Row {
+  std::string label;
+  const PlanModule* module;
+  Bytes highest;
+};
+
+/// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every
+/// forward.
+std::string key_of(const PlanModule& module) {
+  std::string key = module.type + (module.fsdp_unit ? "*" : "") + "|" + std::to_string(module.parameters) + "|" +
+                    std::to_string(module.total);
+  for (const CategoryBytes& entry : module.at_peak) key += "|" + entry.category + "=" + std::to_string(entry.bytes);
+  return key;
+}
+
+std::vector<Row> rows_of(const std::vector<const PlanModule*>& modules) {
+  std::vector<NamedRow> named;
+  for (const PlanModule* module : modules) named.push_back({module->name, key_of(*module)});
+  std::vector<Row> rows;
+  for (const FoldedRow& folded_row : folded(named)) {
+    const PlanModule& first = *modules[folded_row.members.front()];
+    Row row{first.name.empty() ? "(the model)" : folded_row.label, &first, 0};
+    if (first.fsdp_unit) row.label += " *";
+    const std::size_t count = folded_row.members.size();
+    if (count > 1) row.label += " \u00D7" + std::to_string(count);
+    for (const std::size_t member : folded_row.members) row.highest = std::max(row.highest, modules[member]->highest);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Bytes bytes_of(const PlanModule& module, const std::string& category) {
+  for (const CategoryBytes& entry : module.at_peak) {
+    if (entry.category == category) return entry.bytes;
+  }
+  return 0;
+}
+
+std::string render(const std::vector<Row>& rows, std::vector<CategoryBytes> categories, std::size_t shown,
+                   const Amounts& amounts) {
+  const bool rest = shown < categories.size();
+  categories.resize(shown);
+  std::vector<Column> columns{{"module"}, {"params", Align::kRight}, {"at peak", Align::kRight}};
+  for (const CategoryBytes& entry : categories) columns.push_back({entry.category, Align::kRight});
+  if (rest) columns.push_back({"the rest", Align::kRight});
+  columns.push_back({"highest", Align::kRight});
+  Table table(columns);
+  const auto cell = [&](Bytes bytes) { return bytes == 0 ? "-" : amounts(bytes); };
+  for (const Row& row : rows) {
+    std::vector<std::string> cells{row.label, parameter_count(row.module->parameters), cell(row.module->total)};
+    Bytes left = row.module->total;
+    for (const CategoryBytes& entry : categories) {
+      const Bytes bytes = bytes_of(*row.module, entry.category);
+      left -= std::min(left, bytes);
+      cells.push_back(cell(bytes));
+    }
+    if (rest) cells.push_back(cell(left));
+    cells.push_back(cell(row.highest));
+    table.add(cells);
+  }
+  return table.render();
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    widest = std::max(widest, width_of(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return widest;
+}
+
+}  // namespace
+
+std::size_t depth_of(const std::string& module) {
+  return module.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(module.begin(), module.end(), '.'));
+}
+
+std::string module_table(const PlanReport& report, std::size_t depth, const Amounts& amounts) {
+  std::vector<const PlanModule*> modules;
+  for (const PlanModule& module : report.modules) {
+    if (depth_of(module.name) <= depth) modules.push_back(&module);
+  }
+  if (modules.empty()) return "";
+  std::vector<Row> rows = rows_of(modules);
+  const std::size_t left_out = rows.size() - std::min(rows.size(), kMostRows);
+  rows.resize(rows.size() - left_out);
+  std::vector<CategoryBytes> categories = report.peak.categories;
+  std::erase_if(categories, [&](const CategoryBytes& entry) {
+    return std::none_of(rows.begin(), rows.end(),
+                        [&](const Row& row) { return bytes_of(*row.module, entry.category) > 0; });
+  });
+  std::size_t shown = std::min(kMostCategories, categories.size());
+  std::string table = render(rows, categories, shown, amounts);
+  while (shown > 1 && widest_line(table) > kWidth) {
+    table = render(rows, categories, --shown, amounts);
+  }
+  std::string text = "\nThe peak by module\n" + table;
+  const auto is_folded = [](const Row& row) { return row.label.find("\u00D7") != std::string::npos; };
+  if (left_out > 0) text += "  and " + counted(left_out, "row") + " more; the JSON has them all\n";
+  text += "  * fully_shard was applied to it; highest: all memory of the card that was active while it ran\n";
+  if (std::any_of(rows.begin(), rows.end(), is_folded)) {
+    text += "  \u00D7: so many that are alike; the numbers are of each, and highest of the highest of them\n";
+  }
+  return text;
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/plan_report.h"
+
+namespace plimsoll::report {
+
+/// The parts of a module's path: 0 for the root, 2 for "layers.0".
+std::size_t depth_of(const std::string& module);
+
+/// Where the peak's bytes are, module by module to `depth`, under a heading, after an empty line; "" without modules.
+/// The largest categories have columns of their own, as many as 120 columns have room for. Blocks that are alike share
+/// a row.
+std::string module_table(const PlanReport& report, std::size_t depth, const Amounts& amounts);
+
+}  // namespace plimsoll::report
