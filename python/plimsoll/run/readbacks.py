@@ -56,7 +56,8 @@ class ReadBacks:
             self._inside.here = False
 
     def _note(self, size: int) -> None:
-        frame = sys._getframe()
+        # The caller's: a frame that names itself is a cycle, and would keep the locals of all its callers alive.
+        frame = sys._getframe(1)
         line = line_or_backward(frame, self._hooks.backward_line)
         key = (line, _instruction(frame))
         place = self._places.get(key)

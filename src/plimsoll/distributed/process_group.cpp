@@ -31,6 +31,7 @@ struct World {
   std::string backend;
   c10::intrusive_ptr<c10d::Store> store;  ///< Where groups have their parts.
   std::chrono::milliseconds timeout{};
+  std::optional<c10::Device> device = {};  ///< Whose communicators are made at once.
   std::vector<Member> groups = {};  ///< In the order of their making; the first is the default one.
   std::map<std::vector<int>, int> groups_of_ranks = {};  ///< How many were made of the same ranks.
 };
@@ -121,6 +122,10 @@ ProcessGroup make_group(const std::string& backend, const c10::intrusive_ptr<c10
   return group;
 }
 
+void connect(const ProcessGroup& group, const std::optional<c10::Device>& device) {
+  if (device) group->getBackend(device->type())->eagerConnectSingleDevice(*device);
+}
+
 void make_default(ProcessGroup group, std::string backend, c10::intrusive_ptr<c10d::Store> store,
                   std::chrono::milliseconds timeout) {
   auto ranks = all_ranks(group->getSize());
@@ -174,6 +179,8 @@ ProcessGroup init_process_group(InitOptions options) {
                            .size = size,
                            .timeout = options.timeout});
   make_default(group, options.backend, store, options.timeout);
+  world().device = options.device;
+  connect(group, options.device);
   return group;
 }
 
@@ -242,6 +249,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
                            .rank = static_cast<int>(here - sorted.begin()),
                            .size = static_cast<int>(sorted.size()),
                            .timeout = options.timeout.value_or(all.timeout)});
+  connect(group, all.device);
   all.groups.push_back({group, std::move(sorted)});
   return group;
 }

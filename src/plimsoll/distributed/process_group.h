@@ -31,6 +31,9 @@ struct InitOptions {
   std::optional<int> rank = {};                                  ///< Absent: torchrun's RANK.
   std::optional<int> world_size = {};                            ///< Absent: torchrun's WORLD_SIZE.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< For each collective, and for the ranks to meet.
+  /// Python's device_id: communicators for this device, those of new_group too, are made at once and not by their first
+  /// collective.
+  std::optional<c10::Device> device = {};
 };
 
 /// Creates the default group. Throws where there is one already, and where the backend, the rank or the world size is

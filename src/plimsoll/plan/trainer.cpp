@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/lone_store.h"
 #include "plimsoll/distributed/process_group.h"
@@ -105,6 +106,13 @@ distributed::DeviceMesh make_mesh(const job::Job& job) {
   return distributed::DeviceMesh::init(at::kCUDA, {replicas, ranks / replicas}, {"replicate", "shard"});
 }
 
+/// The ranks take the state of rank 0's generator before they draw shards' values, as DTensor has it: the first
+/// collective of the default group.
+void agree_on_seed() {
+  at::Tensor state = at::zeros({2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+  distributed::all_reduce(state, distributed::default_group(), c10d::ReduceOp::SUM, false, "the generator's state");
+}
+
 std::map<std::string, std::int64_t> count_parameters(const models::LanguageModel& model) {
   std::map<std::string, std::int64_t> counts;
   for (const auto& item : model->named_modules()) {
@@ -129,7 +137,8 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
     distributed::init_process_group({.backend = offloads ? "cpu:fake,cuda:nccl" : "nccl",
                                      .store = c10::make_intrusive<distributed::LoneStore>(),
                                      .rank = static_cast<int>(job_.rank),
-                                     .world_size = static_cast<int>(job_.gpus)});
+                                     .world_size = static_cast<int>(job_.gpus),
+                                     .device = device_});
   }
   {
     const DefaultDtype dtype(scalar_type(job_.master_dtype));
@@ -140,7 +149,10 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
                                                                               .loss_fp32 = job_.loss_fp32});
   }
   parameters_of_ = count_parameters(model_);
-  if (sharded()) shard();
+  if (sharded()) {
+    shard();
+    agree_on_seed();
+  }
   model_->init_weights();
   parameters_ = model_->distinct_parameters();
   optimizer_ = make_optimizer(job_, parameters_);

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "plimsoll/cli/options.h"
+#include "plimsoll/cli/streams.h"
+#include "plimsoll/report/plan_report.h"
+
+/// What a command leaves behind: documents in files or on standard output, and the text beside them.
+namespace plimsoll::cli {
+
+/// Whether it goes to standard output, and so the text to standard error.
+bool goes_to_stdout(const std::optional<std::string>& file);
+
+/// Throws InvalidArgument where the file that `option` names could not be written later.
+void check_document(const std::optional<std::string>& file, const std::string& option);
+/// The same for what is not text.
+void check_binary(const std::optional<std::string>& file, const std::string& option);
+
+/// Writes a document where one is wanted. Throws PlanningFailed where that fails after all: nothing half-written is
+/// left.
+void write_document(const std::optional<std::string>& file, const std::function<std::string()>& text,
+                    const Streams& streams);
+
+/// How the text is to be written, and where; `aside`: a document has standard output.
+report::PlanTextOptions text_options(const ReportOptions& options, const Streams& streams, bool aside = false);
+std::ostream& text_stream(const Streams& streams, bool aside);
+
+}  // namespace plimsoll::cli

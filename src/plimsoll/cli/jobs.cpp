@@ -1,0 +1,66 @@
+#include "plimsoll/cli/jobs.h"
+
+#include <ostream>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/cli/card.h"
+#include "plimsoll/job/check.h"
+#include "plimsoll/job/fields.h"
+#include "plimsoll/job/model.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& more) {
+  std::vector<job::Setting> flags = options.flags;
+  flags.insert(flags.end(), more.begin(), more.end());
+  ReadJob read;
+  if (options.file) {
+    read.file = job::read_job_file(*options.file, read.job, flags);
+  } else {
+    for (const job::Setting& flag : flags) job::find_field(flag.name).set(read.job, flag.text);
+  }
+  if (read.job.model.empty()) {
+    throw InvalidArgument("no MODEL given, and " + options.file.value_or("the command line") +
+                          " names none: write model = \"llama3-8b\" in it, or name one on the command line");
+  }
+  return read;
+}
+
+void tell_about_file(const JobOptions& options, const job::JobFile& file, std::ostream& err) {
+  if (!options.file || !file.torchtitan) return;
+  const std::string start = "plimsoll: " + *options.file + " is read as torchtitan's; ";
+  if (!file.passed_over.empty()) {
+    err << start << "passed over, as they change no memory here: " << joined(file.passed_over) << "\n";
+  }
+  if (!file.assumed.empty()) err << start << "not in it, so as by default there: " << joined(file.assumed) << "\n";
+}
+
+architecture::Architecture model_of(const job::Job& job) {
+  architecture::Architecture model = job::find_model(job.model);
+  architecture::count_parameters(model);
+  return model;
+}
+
+void check_job(const job::Job& job, const architecture::Architecture& model, const Installation& installation) {
+  job::check(job, model);
+  profile_for(job.gpu, job.gpu_memory, installation);
+}
+
+report::Gpu card_of(const job::Job& job, const Installation& installation) {
+  return gpu_of(profile_for(job.gpu, job.gpu_memory, installation));
+}
+
+PlanRequest request_for(const job::Job& job, const Installation& installation, std::int64_t depth) {
+  return {.job = job, .profile = profile_file(job.gpu, installation), .depth = depth};
+}
+
+}  // namespace plimsoll::cli

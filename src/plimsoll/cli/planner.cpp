@@ -1,0 +1,109 @@
+#include "plimsoll/cli/planner.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/cli/worker_protocol.h"
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_program(const fs::path& file) {
+  std::error_code error;
+  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+fs::path find_planner(const Installation& installation) {
+  const char* named = std::getenv("PLIMSOLL_PLANNER");
+  if (named != nullptr && *named != '\0') {
+    if (is_program(named)) return fs::absolute(named);
+    throw PlanningFailed("PLIMSOLL_PLANNER is " + std::string(named) +
+                         ", which is not a program that can be run: unset it, or give the path of a plimsoll-planner");
+  }
+  const fs::path beside = installation.binary_folder / "plimsoll-planner";
+  if (is_program(beside)) return beside;
+  throw PlanningFailed("there is no " + beside.string() +
+                       ", which runs the jobs: plimsoll was set up with a CPU build of torch, or the build is not "
+                       "complete. Planning needs a CUDA build of torch, though no GPU: remove " +
+                       (installation.home / ".plimsoll/venv").string() +
+                       ", let pip find a CUDA build, and run ./plimsoll in " + installation.home.string() +
+                       ", which sets up again");
+}
+
+Planner::Planner(const fs::path& program, std::size_t processes)
+    : program_(program), worker_({program.string(), std::to_string(processes)}, signals_) {}
+
+void Planner::send(std::string& outgoing, std::size_t& sent) {
+  const ssize_t count =
+      ::send(worker_.socket(), outgoing.data() + sent, outgoing.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (count >= 0) {
+    sent += static_cast<std::size_t>(count);
+  } else if (errno != EAGAIN && errno != EINTR) {
+    sent = outgoing.size();  // It does not listen any more. What it said before can still be read, then its end.
+  }
+}
+
+/// False at the end of what the program says.
+bool Planner::receive() {
+  std::array<char, 65536> buffer;
+  const ssize_t count = recv(worker_.socket(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count > 0) incoming_.append(buffer.data(), static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+std::vector<PlanOutcome> Planner::run(const std::vector<PlanRequest>& requests, const OnDone& on_done) {
+  const std::int64_t first_id = next_id_;
+  next_id_ += static_cast<std::int64_t>(requests.size());
+  std::string outgoing;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    outgoing += request_line(first_id + static_cast<std::int64_t>(i), requests[i]);
+  }
+  std::vector<PlanOutcome> outcomes(requests.size());
+  std::vector<bool> answered(requests.size(), false);
+  std::size_t waiting = requests.size();
+  const auto take = [&](const std::string& line) {
+    Answered answer = parse_answer(line, program_.string());
+    const std::int64_t index = answer.id - first_id;
+    if (index < 0 || index >= static_cast<std::int64_t>(requests.size()) || answered[static_cast<std::size_t>(index)]) {
+      throw PlanningFailed("the planner " + program_.string() + " answered a request that it was not asked (id " +
+                           std::to_string(answer.id) + "): is it of another version?");
+    }
+    const auto at = static_cast<std::size_t>(index);
+    answered[at] = true;
+    outcomes[at] = std::move(answer.outcome);
+    --waiting;
+    if (on_done) on_done(at, outcomes[at]);
+  };
+
+  std::size_t sent = 0;
+  std::size_t searched = 0;  // So much of `incoming_` has no end of a line: answers can be long.
+  while (waiting > 0) {
+    // Both ways at once: else each side might wait for the other to read.
+    pollfd polled{worker_.socket(), static_cast<short>(POLLIN | (sent < outgoing.size() ? POLLOUT : 0)), 0};
+    signals_.poll(polled);
+    if ((polled.revents & POLLOUT) != 0) send(outgoing, sent);
+    if ((polled.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !receive()) {
+      throw PlanningFailed("the planner " + program_.string() + " " + worker_.how_it_ended());
+    }
+    std::size_t begin = 0;
+    for (std::size_t end = incoming_.find('\n', searched); end != std::string::npos;
+         end = incoming_.find('\n', begin)) {
+      take(incoming_.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    incoming_.erase(0, begin);
+    searched = incoming_.size();
+  }
+  return outcomes;
+}
+
+}  // namespace plimsoll::cli

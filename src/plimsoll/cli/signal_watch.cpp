@@ -1,0 +1,49 @@
+#include "plimsoll/cli/signal_watch.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "plimsoll/base/errors.h"
+#include "plimsoll/cli/planning.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::atomic<int> caught{0};
+static_assert(std::atomic<int>::is_always_lock_free, "written in a signal handler");
+
+void note(int signal) { caught = signal; }
+
+}  // namespace
+
+SignalWatch::SignalWatch() {
+  caught = 0;
+  sigset_t set;
+  sigemptyset(&set);
+  struct sigaction action {};
+  action.sa_handler = note;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaddset(&set, kSignals[i]);
+    sigaction(kSignals[i], nullptr, &previous_[i]);
+    if (previous_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
+  sigprocmask(SIG_BLOCK, &set, &mask_);
+}
+
+SignalWatch::~SignalWatch() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+  sigprocmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+void SignalWatch::poll(pollfd& descriptor) const {
+  descriptor.revents = 0;
+  // Signals are let in while it waits, and only then: none can come between a look at `caught` and the wait.
+  while (ppoll(&descriptor, 1, nullptr, &mask_) < 0) {
+    if (errno != EINTR) throw InternalError(std::string("ppoll: ") + std::strerror(errno));
+    if (caught != 0) throw Interrupted(caught);
+  }
+}
+
+}  // namespace plimsoll::cli
