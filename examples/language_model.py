@@ -287,44 +287,28 @@ class Block(nn.Module):
         return h + self.feed_forward(self.ffn_norm(h))
 
 
-class GPT2Attention(nn.Module):
-    def __init__(self, config: Config):
+class GPT2Block(nn.Module):
+    """Without dropout."""
+
+    def __init__(self, config: Config, index: int):
         super().__init__()
         self.heads = config.heads
+        self.ln_1 = nn.LayerNorm(config.dim, eps=config.norm_epsilon)
         self.c_attn = nn.Linear(config.dim, 3 * config.dim)
         self.c_proj = nn.Linear(config.dim, config.dim)
+        self.ln_2 = nn.LayerNorm(config.dim, eps=config.norm_epsilon)
+        self.c_fc = nn.Linear(config.dim, config.hidden)
+        self.m_proj = nn.Linear(config.hidden, config.dim)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, turns: Optional[torch.Tensor]) -> torch.Tensor:
         batch, length, dim = x.shape
-        q, k, v = self.c_attn(x).split(dim, dim=2)
+        q, k, v = self.c_attn(self.ln_1(x)).split(dim, dim=2)
         q = q.view(batch, length, self.heads, dim // self.heads).transpose(1, 2)
         k = k.view(batch, length, self.heads, dim // self.heads).transpose(1, 2)
         v = v.view(batch, length, self.heads, dim // self.heads).transpose(1, 2)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.c_proj(out.transpose(1, 2).contiguous().view(batch, length, dim))
-
-
-class GPT2FeedForward(nn.Module):
-    def __init__(self, config: Config):
-        super().__init__()
-        self.c_fc = nn.Linear(config.dim, config.hidden)
-        self.c_proj = nn.Linear(config.hidden, config.dim)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
-
-
-class GPT2Block(nn.Module):
-    def __init__(self, config: Config, index: int):
-        super().__init__()
-        self.ln_1 = nn.LayerNorm(config.dim, eps=config.norm_epsilon)
-        self.attn = GPT2Attention(config)
-        self.ln_2 = nn.LayerNorm(config.dim, eps=config.norm_epsilon)
-        self.mlp = GPT2FeedForward(config)
-
-    def forward(self, x: torch.Tensor, turns: Optional[torch.Tensor]) -> torch.Tensor:
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        x = x + self.c_proj(out.transpose(1, 2).contiguous().view(batch, length, dim))
+        return x + self.m_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
 
 
 class LanguageModel(nn.Module):
