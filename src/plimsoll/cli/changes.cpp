@@ -5,6 +5,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
+#include "plimsoll/job/job_file.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -31,8 +32,8 @@ class Changes {
       change.text += (change.text.empty() ? "--" : " --") + setting.name + " " + setting.text;
     }
     if (change.job == job_ || !is_allowed(change.job, model_)) return;
-    const bool known = std::any_of(changes_.begin(), changes_.end(),
-                                   [&](const Change& other) { return other.job == change.job; });
+    const bool known =
+        std::any_of(changes_.begin(), changes_.end(), [&](const Change& other) { return other.job == change.job; });
     if (!known) changes_.push_back(std::move(change));
   }
 

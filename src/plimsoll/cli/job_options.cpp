@@ -51,8 +51,9 @@ JobOptions job_of(const CommandWords& words) {
     if (const auto text = words.option(field.flag())) job.flags.push_back({field.name, *text});
   }
   if (words.words.empty() && !job.file) {
-    throw InvalidArgument("no MODEL given: name one of `plimsoll models`, the path of a config.json, or a job's file "
-                          "with --job");
+    throw InvalidArgument(
+        "no MODEL given: name one of `plimsoll models`, the path of a config.json, or a job's file "
+        "with --job");
   }
   return job;
 }
@@ -109,7 +110,10 @@ FitOptions::Search search_of(const CommandWords& words) {
 Command parse_plan(const Arguments& arguments) {
   const CommandShape shape = job_command(
       "plan", kPlanAbout,
-      {kDepth, kUnits, kJson, {"--log", "FILE", "write the ledger's events to this file", Takes::kValue, "Output"},
+      {kDepth,
+       kUnits,
+       kJson,
+       {"--log", "FILE", "write the ledger's events to this file", Takes::kValue, "Output"},
        {"--snapshot", "FILE", "write torch's memory snapshot to this file (for memory_viz)", Takes::kValue, "Output"},
        kQuiet},
       "Examples:\n"
@@ -162,24 +166,25 @@ Command parse_sweep(const Arguments& arguments) {
 }
 
 Command parse_fit(const Arguments& arguments) {
-  const CommandShape shape = job_command(
-      "fit", kFitAbout,
-      {{"--maximize", "batch|seq-len", "look for the largest that fits", Takes::kValue, "Search"},
-       {"--minimize", "gpus", "look for the fewest that fit", Takes::kValue, "Search"},
-       {"--limit", "N", "try nothing larger (default: 65536 sequences, 16777216 tokens, 16384 GPUs)", Takes::kValue,
-        "Search"},
-       {"--multiple", "N", "try multiples of it only (default: of 128 for seq-len, else of 1)", Takes::kValue,
-        "Search"},
-       kProcesses, kUnits, kJson, kQuiet},
-      "Examples:\n"
-      "  plimsoll fit llama3-8b --gpus 8 --checkpoint selective --maximize batch\n"
-      "  plimsoll fit llama3-70b --checkpoint full --minimize gpus\n\n"
-      "Exit codes: 0 a limit was found, 3 nothing fits, 2 bad usage, 1 anything else.");
+  const CommandShape shape =
+      job_command("fit", kFitAbout,
+                  {{"--maximize", "batch|seq-len", "look for the largest that fits", Takes::kValue, "Search"},
+                   {"--minimize", "gpus", "look for the fewest that fit", Takes::kValue, "Search"},
+                   {"--limit", "N", "try nothing larger (default: 65536 sequences, 16777216 tokens, 16384 GPUs)",
+                    Takes::kValue, "Search"},
+                   {"--multiple", "N", "try multiples of it only (default: of 128 for seq-len, else of 1)",
+                    Takes::kValue, "Search"},
+                   kProcesses,
+                   kUnits,
+                   kJson,
+                   kQuiet},
+                  "Examples:\n"
+                  "  plimsoll fit llama3-8b --gpus 8 --checkpoint selective --maximize batch\n"
+                  "  plimsoll fit llama3-70b --checkpoint full --minimize gpus\n\n"
+                  "Exit codes: 0 a limit was found, 3 nothing fits, 2 bad usage, 1 anything else.");
   return parse(shape, arguments, [](const CommandWords& words) {
-    FitOptions options{.job = job_of(words),
-                       .report = report_of(words),
-                       .search = search_of(words),
-                       .processes = processes_of(words)};
+    FitOptions options{
+        .job = job_of(words), .report = report_of(words), .search = search_of(words), .processes = processes_of(words)};
     if (const auto limit = words.option("--limit")) options.limit = job::parse_whole("--limit", *limit, 1);
     if (const auto multiple = words.option("--multiple")) {
       options.multiple = job::parse_whole("--multiple", *multiple, 1);
@@ -194,13 +199,15 @@ Command parse_compare(const Arguments& arguments) {
                            .words = "A.json B.json",
                            .most_words = 2,
                            .options = {kDepth, kUnits, kJson, kQuiet},
-                           .footer = "Example:\n"
-                                     "  plimsoll plan llama3-8b --json a.json\n"
-                                     "  plimsoll plan llama3-8b --checkpoint full --json b.json\n"
-                                     "  plimsoll compare a.json b.json"};
+                           .footer =
+                               "Example:\n"
+                               "  plimsoll plan llama3-8b --json a.json\n"
+                               "  plimsoll plan llama3-8b --checkpoint full --json b.json\n"
+                               "  plimsoll compare a.json b.json"};
   return parse(shape, arguments, [](const CommandWords& words) {
     if (words.words.size() < 2) {
-      throw InvalidArgument("compare needs two documents, as `plimsoll plan` and `plimsoll run` write them with --json");
+      throw InvalidArgument(
+          "compare needs two documents, as `plimsoll plan` and `plimsoll run` write them with --json");
     }
     return CompareOptions{.a = words.words[0], .b = words.words[1], .report = report_of(words)};
   });

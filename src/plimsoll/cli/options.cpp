@@ -17,7 +17,8 @@ using Arguments = std::vector<std::string>;
 constexpr int kBadUsage = 2;
 
 constexpr const char* kAbout =
-    "Says whether a training job fits a GPU, before anyone rents it: runs it on GPUs that are not there, and tells where\n"
+    "Says whether a training job fits a GPU, before anyone rents it: runs it on GPUs that are not there, and tells "
+    "where\n"
     "every byte goes.";
 
 constexpr const char* kMainExample =
@@ -28,9 +29,9 @@ constexpr const char* kMainExample =
     "  plimsoll plan --help\n";
 
 Command parse_gpus(const Arguments& arguments) {
-  const auto parsed =
-      parse_words({.name = "gpus", .about = kGpusAbout, .words = "", .options = {}, .footer = "Example:\n  plimsoll gpus"},
-                  arguments);
+  const auto parsed = parse_words(
+      {.name = "gpus", .about = kGpusAbout, .words = "", .options = {}, .footer = "Example:\n  plimsoll gpus"},
+      arguments);
   if (const auto* answer = std::get_if<Answer>(&parsed)) return *answer;
   return GpusOptions{};
 }
@@ -57,11 +58,14 @@ struct CommandEntry {
   Command (*parse)(const Arguments&);
 };
 // Each reads its own words: a script of `run` may be called "gpus" too.
-constexpr std::array kCommands{
-    CommandEntry{"plan", kPlanAbout, parse_plan},          CommandEntry{"explain", kExplainAbout, parse_explain},
-    CommandEntry{"fit", kFitAbout, parse_fit},             CommandEntry{"sweep", kSweepAbout, parse_sweep},
-    CommandEntry{"compare", kCompareAbout, parse_compare}, CommandEntry{"run", kRunAbout, parse_run},
-    CommandEntry{"models", kModelsAbout, parse_models},    CommandEntry{"gpus", kGpusAbout, parse_gpus}};
+constexpr std::array kCommands{CommandEntry{"plan", kPlanAbout, parse_plan},
+                               CommandEntry{"explain", kExplainAbout, parse_explain},
+                               CommandEntry{"fit", kFitAbout, parse_fit},
+                               CommandEntry{"sweep", kSweepAbout, parse_sweep},
+                               CommandEntry{"compare", kCompareAbout, parse_compare},
+                               CommandEntry{"run", kRunAbout, parse_run},
+                               CommandEntry{"models", kModelsAbout, parse_models},
+                               CommandEntry{"gpus", kGpusAbout, parse_gpus}};
 
 std::vector<std::string> command_names() {
   std::vector<std::string> names;

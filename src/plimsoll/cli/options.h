@@ -36,8 +36,8 @@ struct RunOptions {
 
 /// A job, as the flags describe it. What they mean is found out by jobs.h.
 struct JobOptions {
-  std::optional<std::string> file;   ///< --job
-  std::vector<job::Setting> flags;   ///< Those that were given, the model among them. In a sweep they may be lists.
+  std::optional<std::string> file;  ///< --job
+  std::vector<job::Setting> flags;  ///< Those that were given, the model among them. In a sweep they may be lists.
 };
 
 /// How a report is written.

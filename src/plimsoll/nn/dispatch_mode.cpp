@@ -3,6 +3,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,8 @@ Modes& modes_of(ModeLevel level) {
   static thread_local Modes below;
   return level == ModeLevel::kAboveAutograd ? above : below;
 }
+
+std::atomic<DispatchMode*> mode_of_backward = nullptr;
 
 // The innermost mode, taken away for as long as it works on a call.
 template <ModeLevel level>
@@ -46,7 +49,12 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (modes_of(level).empty()) {
     // Autograd's threads inherit the included keys of the thread that called backward, but not its modes.
     const c10::impl::ExcludeDispatchKeyGuard guard(key_of(level));
-    op.callBoxed(stack);
+    DispatchMode* const mode = mode_of_backward.load(std::memory_order_acquire);
+    if (level == ModeLevel::kBelowAutograd && mode != nullptr) {
+      mode->call(op, *stack);
+    } else {
+      op.callBoxed(stack);
+    }
     return;
   }
   const TakenMode<level> mode;
@@ -74,6 +82,10 @@ void require_free_key(c10::DispatchKey key) {
               " to be free for dispatch modes, found a fallback registered for it by another library of this process. "
               "Load only one of the two.");
 }
+
+BackwardModeScope::BackwardModeScope(DispatchMode& mode) { mode_of_backward.store(&mode, std::memory_order_release); }
+
+BackwardModeScope::~BackwardModeScope() { mode_of_backward.store(nullptr, std::memory_order_release); }
 
 DispatchModeScope::DispatchModeScope(ModeLevel level, DispatchMode& mode) : level_(level) {
   if (level == ModeLevel::kAboveAutograd) {

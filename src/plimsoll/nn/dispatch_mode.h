@@ -41,6 +41,18 @@ class DispatchModeScope {
   ModeLevel level_;
 };
 
+/// While it lives, the mode also sees what autograd's threads do below autograd for a backward that was called within a
+/// DispatchModeScope of it: they inherit that a mode is at work, but not which. One at a time in a process.
+///
+/// REQUIRES: the mode outlives the scope, and may be called on any thread.
+class BackwardModeScope {
+ public:
+  explicit BackwardModeScope(DispatchMode& mode);
+  ~BackwardModeScope();
+  BackwardModeScope(const BackwardModeScope&) = delete;
+  BackwardModeScope& operator=(const BackwardModeScope&) = delete;
+};
+
 /// Throws where a fallback is registered for the key.
 void require_free_key(c10::DispatchKey key);
 

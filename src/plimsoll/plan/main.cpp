@@ -1,4 +1,6 @@
 // plimsoll-planner PARALLEL: runs jobs for the plimsoll command; see worker.h.
+#include <c10/util/Logging.h>
+
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -12,6 +14,7 @@ int main(int count, char** values) {
     std::cerr << "plimsoll-planner is a part of the plimsoll command; it is started with the number of jobs to run at once\n";
     return 2;
   }
+  FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // That memory runs out is an answer here, and no warning.
   try {
     return plimsoll::plan::serve({.parallel = static_cast<std::size_t>(parallel)});
   } catch (const std::exception& error) {

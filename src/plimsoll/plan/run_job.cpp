@@ -68,19 +68,23 @@ std::vector<std::string> notes_on(const job::Job& job, const architecture::Archi
   return notes;
 }
 
-/// What the allocator was asked for when it had to give up. It tells on the thread that asked.
+/// How things stood when the allocator had to give up. It tells on the thread that asked.
 struct Refusal {
   Bytes requested = 0;
   Bytes device_total = 0;
   Bytes device_free = 0;
+  Bytes active = 0;
+  Bytes reserved = 0;
 };
 
 class RefusalWatch {
  public:
   RefusalWatch() {
     allocator::attachOutOfMemoryObserver(
-        [last = last_](std::int64_t, std::size_t requested, std::size_t total, std::size_t free) {
-          *last = {requested, total, free};
+        [last = last_](std::int64_t device, std::size_t requested, std::size_t total, std::size_t free) {
+          const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+          const auto current = [](const auto& stat) { return static_cast<Bytes>(stat[0].current); };
+          *last = {requested, total, free, current(stats.active_bytes), current(stats.reserved_bytes)};
         });
   }
   const Refusal& last() const { return *last_; }
@@ -100,14 +104,12 @@ bool ran_out(const c10::Error& error) {
 }
 
 report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const PhaseMeter& meter) {
-  const auto stats = allocator::getDeviceStats(c10::cuda::current_device());
   const auto memory = pretend::control::memory(0);
-  const auto current = [](const auto& stat) { return static_cast<Bytes>(stat[0].current); };
   report::PlanOom oom{.requested = refusal.requested,
                       .device_free = refusal.device_total == 0 ? memory.capacity - memory.used : refusal.device_free,
                       .device_total = memory.capacity,
-                      .active = current(stats.active_bytes),
-                      .reserved = current(stats.reserved_bytes),
+                      .active = refusal.active,
+                      .reserved = refusal.reserved,
                       .step = meter.step()};
   if (oom.step) oom.phase = meter.phase();
   oom.message = first_line(error.what_without_backtrace());

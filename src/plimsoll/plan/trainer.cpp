@@ -133,8 +133,7 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
   at::globalContext().setSDPUseCuDNN(false);  // Its workspace is not known.
   if (sharded()) {
     // Norms of offloaded gradients are reduced on the CPU.
-    const bool offloads = job_.offload == job::Offload::kParams;
-    distributed::init_process_group({.backend = offloads ? "cpu:fake,cuda:nccl" : "nccl",
+    distributed::init_process_group({.backend = offloads() ? "cpu:fake,cuda:nccl" : "nccl",
                                      .store = c10::make_intrusive<distributed::LoneStore>(),
                                      .rank = static_cast<int>(job_.rank),
                                      .world_size = static_cast<int>(job_.gpus),
@@ -149,6 +148,7 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
                                                                               .loss_fp32 = job_.loss_fp32});
   }
   parameters_of_ = count_parameters(model_);
+  const auto idle = idle_host();
   if (sharded()) {
     shard();
     agree_on_seed();
@@ -161,11 +161,10 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
 Trainer::~Trainer() = default;
 
 void Trainer::shard() {
-  const bool offloads = job_.offload == job::Offload::kParams;
   fsdp::FullyShardOptions options{
       .mesh = make_mesh(job_),
       .mp_policy = {.param_dtype = scalar_type(job_.param_dtype), .reduce_dtype = scalar_type(job_.reduce_dtype)}};
-  if (offloads) options.offload_policy = fsdp::CPUOffloadPolicy{};
+  if (offloads()) options.offload_policy = fsdp::CPUOffloadPolicy{};
   if (experts_ != 0 && job_.gpus / job_.replicas > experts_) {
     // Fewer experts than ranks to share them: along their width, as torchtitan has it.
     options.shard_placement_fn = [](const at::Tensor& parameter) -> fsdp::ShardPlacement {
@@ -183,8 +182,8 @@ void Trainer::shard() {
   }
   options.reshard_after_forward = of_root(job_.reshard_after_forward);
   fsdp::fully_shard(model_, options);
-  fsdp::to_empty(model_, offloads ? at::Device(at::kCPU) : device_);
-  if (offloads) model_->move_buffers(device_);
+  fsdp::to_empty(model_, offloads() ? at::Device(at::kCPU) : device_);
+  if (offloads()) model_->move_buffers(device_);
 }
 
 void Trainer::train_micro_batch(std::int64_t micro, PhaseMeter& meter) {
@@ -210,7 +209,14 @@ void Trainer::train_micro_batch(std::int64_t micro, PhaseMeter& meter) {
   meter.enter("other");
 }
 
+std::unique_ptr<Trainer::HostScope> Trainer::idle_host() {
+  if (!offloads()) return nullptr;
+  return std::unique_ptr<HostScope>(new HostScope{.here = {nn::ModeLevel::kBelowAutograd, idle_host_},
+                                                  .backward = nn::BackwardModeScope(idle_host_)});
+}
+
 void Trainer::run(PhaseMeter& meter) {
+  const auto idle = idle_host();
   for (std::int64_t step = 0; step < job_.steps; ++step) {
     optimizer_->zero_grad();
     for (std::int64_t micro = 0; micro < job_.grad_accum; ++micro) train_micro_batch(micro, meter);

@@ -3,14 +3,17 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "plimsoll/architecture/architecture.h"
 #include "plimsoll/job/job.h"
 #include "plimsoll/models/language_model.h"
 #include "plimsoll/nn/optimizer.h"
+#include "plimsoll/plan/idle_host.h"
 #include "plimsoll/plan/phase_meter.h"
 
 namespace plimsoll::plan {
@@ -27,6 +30,7 @@ class Trainer {
   models::LanguageModel& model() { return model_; }
   nn::Optimizer& optimizer() { return *optimizer_; }
   bool sharded() const { return job_.gpus > 1; }
+  bool offloads() const { return job_.offload == job::Offload::kParams; }
   /// Of each module by its path, before it was sharded.
   const std::map<std::string, std::int64_t>& parameters_of() const { return parameters_of_; }
 
@@ -37,9 +41,16 @@ class Trainer {
   void run(PhaseMeter& meter);
 
  private:
+  /// Where parameters are offloaded: the host does not compute.
+  struct HostScope {
+    nn::DispatchModeScope here;
+    nn::BackwardModeScope backward;
+  };
+  std::unique_ptr<HostScope> idle_host();
   void shard();
   void train_micro_batch(std::int64_t micro, PhaseMeter& meter);
 
+  IdleHost idle_host_;
   job::Job job_;
   std::int64_t sequence_;
   std::int64_t experts_ = 0;

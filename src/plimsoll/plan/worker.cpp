@@ -1,5 +1,6 @@
 #include "plimsoll/plan/worker.h"
 
+#include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -64,6 +65,8 @@ std::string answer(const Request& request) {
     return failure(error.what(), /*usage=*/true);
   } catch (const FormatError& error) {
     return failure(error.what(), /*usage=*/true);
+  } catch (const c10::Error& error) {
+    return failure(error.what_without_backtrace(), /*usage=*/false);
   } catch (const std::exception& error) {
     return failure(error.what(), /*usage=*/false);
   }

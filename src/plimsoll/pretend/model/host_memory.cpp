@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 
 namespace plimsoll::pretend {
@@ -63,6 +65,25 @@ std::optional<HostMemory::Range> HostMemory::find(const void* pointer) const {
   const auto& [start, range] = *std::prev(after);
   if (wanted >= start + range.bytes) return std::nullopt;
   return range;
+}
+
+void HostMemory::zero(void* start, Bytes bytes) {
+  constexpr Bytes kWorthACall = Bytes{1} << 20;
+  constexpr std::uintptr_t kPage = 4096;
+  auto* const first = static_cast<char*>(start);
+  const auto range = bytes < kWorthACall ? std::nullopt : find(start);
+  if (range && range->kind != Kind::kRegistered && first + bytes <= static_cast<char*>(range->start) + range->bytes) {
+    char* const pages = first + (round_up(reinterpret_cast<std::uintptr_t>(first), kPage) -
+                                 reinterpret_cast<std::uintptr_t>(first));
+    char* const end = first + bytes;
+    char* const pages_end = end - reinterpret_cast<std::uintptr_t>(end) % kPage;
+    if (madvise(pages, static_cast<std::size_t>(pages_end - pages), MADV_DONTNEED) == 0) {
+      std::memset(first, 0, static_cast<std::size_t>(pages - first));
+      std::memset(pages_end, 0, static_cast<std::size_t>(end - pages_end));
+      return;
+    }
+  }
+  std::memset(first, 0, bytes);
 }
 
 Bytes HostMemory::pinned() const {

@@ -32,6 +32,10 @@ class HostMemory {
   bool remove(void* start);
   std::optional<Range> find(const void* pointer) const;
 
+  /// Makes the bytes zeros. Of large allocations of ours the pages are given back instead of written: what is read of
+  /// them is zeros all the same, and a job that copies its gradients to the host needs no room for them.
+  void zero(void* start, Bytes bytes);
+
   Bytes pinned() const;  ///< pinned and registered
   Bytes pinned_peak() const;
   Bytes managed() const;

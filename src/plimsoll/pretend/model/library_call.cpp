@@ -107,7 +107,7 @@ bool enqueue_read_back(const char* function, const void* source, const HostRows&
   event.destination = destination.start;
   machine().enqueue(*stream, event, [destination] {
     for (Bytes row = 0; row < destination.height; ++row) {
-      std::memset(static_cast<char*>(destination.start) + row * destination.pitch, 0, destination.width);
+      machine().host().zero(static_cast<char*>(destination.start) + row * destination.pitch, destination.width);
     }
   });
   return true;

@@ -1,0 +1,136 @@
+#include "plimsoll/cli/fit_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/base/errors.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using report::Fit;
+using report::PlanReport;
+
+/// More at once would be wasted: most of them lie beyond the limit, and jobs that do not fit take the longest.
+constexpr std::size_t kMostAtOnce = 4;
+
+/// The report of a run, where failures name the value that they came with.
+PlanReport report_at(const std::string& what, std::int64_t value, PlanOutcome outcome) {
+  outcome.error = "with --" + what + " " + std::to_string(value) + ": " + outcome.error;
+  return report_or_throw(std::move(outcome));
+}
+
+/// Narrows the border between the places that answer one way (below) and those that answer the other way (above).
+class Search {
+ public:
+  Search(const FitQuestion& question, Planning& planning, const OnProbe& on_probe)
+      : question_(question),
+        planning_(planning),
+        on_probe_(on_probe),
+        at_once_(static_cast<std::int64_t>(std::clamp<std::size_t>(question.parallel, 1, kMostAtOnce))),
+        above_(question.candidates.count) {
+    fit_.what = question.what;
+    fit_.direction = question.direction;
+  }
+
+  Fit run() {
+    double_up();
+    bisect();
+    return answer();
+  }
+
+ private:
+  bool is_maximum() const { return question_.direction == Fit::Direction::kMaximize; }
+
+  void double_up() {
+    const Candidates& candidates = question_.candidates;
+    std::int64_t next = 0;
+    while (above_ == candidates.count && next < candidates.count) {
+      std::vector<std::int64_t> places;
+      while (next < candidates.count && static_cast<std::int64_t>(places.size()) < at_once_) {
+        places.push_back(next);
+        if (next == candidates.count - 1) {
+          next = candidates.count;
+        } else {
+          next = std::min(candidates.first_from(2 * candidates.value(next)), candidates.count - 1);
+        }
+      }
+      probe(places);
+    }
+  }
+
+  void bisect() {
+    while (above_ - below_ > 1) {
+      const std::int64_t count = std::min(at_once_, above_ - below_ - 1);
+      std::vector<std::int64_t> places;
+      for (std::int64_t i = 1; i <= count; ++i) places.push_back(below_ + (above_ - below_) * i / (count + 1));
+      probe(places);
+    }
+  }
+
+  /// REQUIRES: ascending, between `below_` and `above_`.
+  void probe(const std::vector<std::int64_t>& places) {
+    std::vector<PlanRequest> requests;
+    for (const std::int64_t place : places) requests.push_back(question_.request(question_.candidates.value(place)));
+    if (on_probe_) {
+      on_probe_(fit_, question_.candidates.value(places.front()), question_.candidates.value(places.back()));
+    }
+    std::vector<PlanOutcome> outcomes = planning_.run(requests);
+    bool met_border = false;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::int64_t value = question_.candidates.value(places[i]);
+      PlanReport report = report_at(question_.what, value, std::move(outcomes.at(i)));
+      fit_.probes.push_back({value, report.fits()});
+      if (met_border) continue;
+      met_border = report.fits() != is_maximum();
+      (met_border ? above_ : below_) = places[i];
+      (met_border ? above_report_ : below_report_) = std::move(report);
+    }
+  }
+
+  Fit answer() {
+    const auto value_of = [&](std::int64_t place) -> std::optional<std::int64_t> {
+      if (place < 0 || place >= question_.candidates.count) return std::nullopt;
+      return question_.candidates.value(place);
+    };
+    fit_.limit = value_of(is_maximum() ? below_ : above_);
+    fit_.beyond = value_of(is_maximum() ? above_ : below_);
+    fit_.at_limit = std::move(is_maximum() ? below_report_ : above_report_);
+    fit_.at_beyond = std::move(is_maximum() ? above_report_ : below_report_);
+    return std::move(fit_);
+  }
+
+  const FitQuestion& question_;
+  Planning& planning_;
+  const OnProbe& on_probe_;
+  std::int64_t at_once_;
+  std::int64_t below_ = -1;
+  std::int64_t above_;
+  std::optional<PlanReport> below_report_;
+  std::optional<PlanReport> above_report_;
+  Fit fit_;
+};
+
+}  // namespace
+
+std::int64_t Candidates::first_from(std::int64_t least) const {
+  std::int64_t low = 0;
+  std::int64_t high = count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (value(middle) < least) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+Fit find_limit(const FitQuestion& question, Planning& planning, const OnProbe& on_probe) {
+  return Search(question, planning, on_probe).run();
+}
+
+}  // namespace plimsoll::cli
