@@ -119,7 +119,9 @@ TEST_CASE("a negative number is a value, not an option") { CHECK(run({"run", "--
 
 TEST_CASE("help and version are answers") {
   CHECK(answer({"--version"}).text == "plimsoll 1.2.3\n");
-  for (const Texts& arguments : {Texts{"--help"}, Texts{"run", "--help"}, Texts{"gpus", "--help"}}) {
+  for (const Texts& arguments : {Texts{"--help"}, Texts{"run", "--help"}, Texts{"gpus", "--help"},
+                                 Texts{"models", "-h"}, Texts{"plan", "--help"}, Texts{"explain", "--help"},
+                                 Texts{"fit", "--help"}, Texts{"sweep", "--help"}, Texts{"compare", "--help"}}) {
     CHECK(answer(arguments).exit_code == 0);
     CHECK(answer(arguments).text.find("Example") != std::string::npos);
   }
@@ -133,13 +135,28 @@ TEST_CASE("help and version are answers") {
 
 TEST_CASE("the list of cards takes nothing") {
   CHECK(std::holds_alternative<GpusOptions>(parse_command_line({"gpus"}, "")));
-  check_refused({"gpus", "x"}, "The following argument was not expected: x");
+  check_refused({"gpus", "x"}, "plimsoll gpus takes no 'x'");
+}
+
+TEST_CASE("the help lists all commands") {
+  const std::string help = answer({"--help"}).text;
+  for (const char* command : {"plan", "explain", "fit", "sweep", "compare", "run", "models", "gpus", "--version"}) {
+    CHECK(help.find(std::string("\n  ") + command + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("models are listed, or one is named") {
+  CHECK_FALSE(std::get<ModelsOptions>(parse_command_line({"models"}, "")).name.has_value());
+  CHECK(std::get<ModelsOptions>(parse_command_line({"models", "llama3-8b"}, "")).name == "llama3-8b");
+  check_refused({"models", "a", "b"}, "one word too many: 'b' after 'a' (expected: [NAME])");
 }
 
 TEST_CASE("a command line that makes no sense is refused with one message") {
-  check_refused({}, "no command given");
-  check_refused({"rnu"}, "unknown command 'rnu': there are `plimsoll run` and `plimsoll gpus`");
-  check_refused({"--foo"}, "The following argument was not expected: --foo");
+  const std::string commands = "plan, explain, fit, sweep, compare, run, models, gpus";
+  check_refused({}, "no command given: commands are " + commands + "\n");
+  check_refused({"rnu"}, "unknown command 'rnu': did you mean run? Commands are " + commands + "\n");
+  check_refused({"toaster"}, "unknown command 'toaster': Commands are " + commands + "\n");
+  check_refused({"--foo"}, "unknown option '--foo': a command comes first, as in plimsoll plan");
   check_refused({"run"}, "no script given");
   check_refused({"run", "-m"}, "-m needs the name of a module");
   check_refused({"run", "--gpus", "H100", "t.py"}, "unknown option --gpus");

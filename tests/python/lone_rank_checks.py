@@ -231,6 +231,17 @@ def groups_meshes_and_splits():
     dist.all_reduce(x, group=half)
 
 
+def meshes_of_a_group_with_two_backends():
+    from torch.distributed.device_mesh import init_device_mesh
+
+    dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
+    plane = init_device_mesh("cuda", (world // 4, 4), mesh_dim_names=("replicate", "shard"))
+    group = plane["shard"].get_group()
+    assert (group.size(), group.rank()) == (4, rank % 4)
+    for where in ("cpu", device):
+        dist.all_reduce(torch.ones(8, device=where), group=group)
+
+
 def a_later_default_group_that_was_told_its_ranks_can_be_split():
     """Not told, torch looks them up in an empty list: see docs/pretend_gpu.md."""
     dist.init_process_group("nccl")

@@ -14,7 +14,7 @@ OBJECTS = ["object_collectives_return_what_a_lone_rank_can_know"]
 LATER_PARTS = ["a_rank_saves_its_part_of_a_checkpoint", "pipeline_stages_run_with_what_they_can_know"]
 CHECKS = {
     (0, 1): EVERYWHERE + OBJECTS,
-    (0, 8): OBJECTS + LATER_PARTS,
+    (0, 8): ["meshes_of_a_group_with_two_backends", *OBJECTS, *LATER_PARTS],
     (3, 8): [
         *SPLITS,
         "a_later_default_group_that_was_told_its_ranks_can_be_split",

@@ -31,3 +31,21 @@ def test_lines_operators_and_shapes(plimsoll_run, script):
     assert not lines["if x.max() > 3: pass"]["decided_shape"]
     assert lines["for _ in range(100): x.mean().item()"]["count"] == 400
     assert sum(line["count"] for line in run.json["read_back_lines"]) == run.json["read_backs"]
+
+
+def test_a_read_keeps_nothing_alive(plimsoll_run, script):
+    """What its callers had is gone with them, and not only when Python looks for cycles."""
+    name = script(
+        """
+        import gc, torch
+        gc.disable()
+        def read():
+            held = torch.ones(2**20, device="cuda")
+            return held.sum().item()
+        read()
+        torch.cuda.synchronize()
+        assert torch.cuda.memory_allocated() == 0, torch.cuda.memory_allocated()
+        """
+    )
+    run = plimsoll_run(name)
+    assert run.code == 0, run.stderr

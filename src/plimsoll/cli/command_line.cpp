@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <sstream>
 
+#include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
 #include "plimsoll/cli/usage.h"
 #include "plimsoll/job/model.h"
@@ -69,18 +71,26 @@ const OptionShape* find_option(const CommandShape& shape, const std::string& nam
   return found == shape.options.end() ? nullptr : &*found;
 }
 
-/// Gives every option that can do without a value one that is joined to it: CLI11 would take the next word, whatever
-/// it is.
+/// Gives every option that can do without a value one: CLI11 would take the next word, whatever it is. What is missing
+/// or there twice is told here, as CLI11 has words of its own for it. Throws InvalidArgument.
 std::vector<std::string> with_values(const CommandShape& shape, const std::vector<std::string>& arguments) {
   std::vector<std::string> result;
+  std::set<std::string> seen;
   for (std::size_t at = 0; at < arguments.size(); ++at) {
-    const OptionShape* option = find_option(shape, arguments[at]);
+    const std::string name = arguments[at].substr(0, arguments[at].find('='));
+    const OptionShape* option = find_option(shape, name);
     result.push_back(arguments[at]);
-    if (option == nullptr || option->takes == Takes::kNothing) continue;
-    const bool has_next = at + 1 < arguments.size();
-    if (has_next && belongs_to(*option, arguments[at + 1])) {
+    if (option == nullptr) continue;
+    if (!seen.insert(name).second) throw InvalidArgument(name + " is there twice: give it once");
+    if (option->takes == Takes::kNothing || name != arguments[at]) continue;
+    if (at + 1 < arguments.size() && belongs_to(*option, arguments[at + 1])) {
+      if (find_option(shape, arguments[at + 1]) != nullptr) {
+        throw InvalidArgument(name + " needs a value (" + option->form + ") before " + arguments[at + 1]);
+      }
       result.push_back(arguments[++at]);
-    } else if (option->takes != Takes::kValue) {
+    } else if (option->takes == Takes::kValue) {
+      throw InvalidArgument(name + " needs a value: " + option->form);
+    } else {
       result.push_back(option->takes == Takes::kBoolean ? "true" : "-");
     }
   }
@@ -89,11 +99,13 @@ std::vector<std::string> with_values(const CommandShape& shape, const std::vecto
 
 /// Parses with `app`, and returns what there is to say.
 std::optional<Answer> parse(CLI::App& app, const CommandShape& shape, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = with_values(shape, arguments);
-  std::reverse(words.begin(), words.end());  // the order that CLI11 asks for
   try {
+    std::vector<std::string> words = with_values(shape, arguments);
+    std::reverse(words.begin(), words.end());  // the order that CLI11 asks for
     app.parse(words);
     return std::nullopt;
+  } catch (const InvalidArgument& error) {
+    return bad_usage(error.what(), shape.name);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return bad_usage(error.what(), shape.name);
     std::ostringstream text;

@@ -22,8 +22,8 @@ std::string config_of(const std::string& name) {
   std::vector<std::string> names;
   for (const Preset& known : architecture::presets()) names.emplace_back(known.name);
   const std::string meant = did_you_mean(name, names);
-  throw InvalidArgument("no config is known for " + job::in_quotes(name) + (meant.empty() ? "" : ": " + meant) +
-                        "; `plimsoll models` lists all");
+  throw InvalidArgument("no config is known for " + job::in_quotes(name) + ": " + (meant.empty() ? "" : meant + " ") +
+                        "`plimsoll models` lists all");
 }
 
 std::string table_of_presets() {

@@ -91,7 +91,9 @@ Answer bad_usage(const std::string& message, const std::string& command) {
 
 Command parse_command_line(const Arguments& arguments, const std::string& version) {
   const std::vector<std::string> names = command_names();
-  if (arguments.empty()) return bad_usage("no command given: there are " + job::listed(names), "");
+  std::string joined;
+  for (const std::string& name : names) joined += (joined.empty() ? "" : ", ") + name;
+  if (arguments.empty()) return bad_usage("no command given: commands are " + joined, "");
   const std::string& first = arguments[0];
   for (const CommandEntry& entry : kCommands) {
     if (first == entry.name) return entry.parse({arguments.begin() + 1, arguments.end()});
@@ -102,9 +104,9 @@ Command parse_command_line(const Arguments& arguments, const std::string& versio
     return bad_usage("unknown option " + job::in_quotes(first) + ": a command comes first, as in plimsoll plan", "");
   }
   const std::string meant = did_you_mean(first, names);
-  return bad_usage("unknown command " + job::in_quotes(first) + ": " + (meant.empty() ? "" : meant + " ") +
-                       "There are " + job::listed(names),
-                   "");
+  return bad_usage(
+      "unknown command " + job::in_quotes(first) + ": " + (meant.empty() ? "" : meant + " ") + "Commands are " + joined,
+      "");
 }
 
 }  // namespace plimsoll::cli

@@ -61,9 +61,16 @@ at::Tensor AttentionImpl::forward(at::Tensor x, at::Tensor turns) {
   }
   std::tie(q, k) = rotate(q, k, turns);
   const auto times = heads_ / kv_heads_;
-  std::tie(k, v) = std::pair(repeat_heads(k, times), repeat_heads(v, times));
-  const auto out = at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
-                                                    /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+  // Statement by statement: backward goes the other way, and C++ does not say in which order arguments are computed.
+  auto every_k = repeat_heads(k, times);
+  auto every_v = repeat_heads(v, times);
+  k = std::move(every_k);
+  v = std::move(every_v);
+  const auto q_heads = q.transpose(1, 2);
+  const auto k_heads = k.transpose(1, 2);
+  const auto v_heads = v.transpose(1, 2);
+  const auto out = at::scaled_dot_product_attention(q_heads, k_heads, v_heads, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                                    /*is_causal=*/true);
   return wo_(out.transpose(1, 2).contiguous().view({batch, length, -1}));
 }
 

@@ -1,6 +1,7 @@
 #include "plimsoll/plan/idle_host.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/jit_type.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,9 +25,13 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 
 bool is_large_work_of_the_host(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const auto& schema = op.schema();
-  // A view costs nothing, and must be one.
   for (const auto& result : schema.returns()) {
+    // A view costs nothing, and must be one. A question has an answer.
     if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return false;
+    if (!result.type()->isSubtypeOf(*c10::TensorType::get()) &&
+        !result.type()->isSubtypeOf(*c10::ListType::ofTensors())) {
+      return false;
+    }
   }
   const auto& name = schema.name();
   if (name == "aten::set_" || name == "aten::resize_") return false;

@@ -59,6 +59,22 @@ def _monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: b
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")
 
 
+_real_split_group = getattr(distributed_c10d, "split_group", None)
+
+
+def _split_group(parent_pg: Any = None, split_ranks: Any = None, **options: Any) -> Any:
+    """FakeProcessGroup cannot be split; a new group of the same ranks has the same communicators."""
+    parent = parent_pg if parent_pg is not None else distributed_c10d._get_default_group()
+    backends = (parent._get_backend(device) for device in parent._device_types)
+    if split_ranks is None or not any(isinstance(b, _distributed_c10d.FakeProcessGroup) for b in backends):
+        return _real_split_group(parent_pg, split_ranks, **options)
+    own = next((ranks for ranks in split_ranks if parent.rank() in ranks), None)
+    if own is None:
+        return None
+    members = distributed_c10d.get_process_group_ranks(parent)
+    return distributed_c10d.new_group([members[rank] for rank in own], **options)
+
+
 def _say_that_fake_work_is_done() -> None:
     """FakeWork says only by wait() that it is done; a loop that polls it must end too."""
     work = getattr(_distributed_c10d, "FakeWork", None)
@@ -81,8 +97,11 @@ def replacements() -> Dict[str, Any]:
     fake._set_sequence_number_for_group = lambda self: None
     _say_that_fake_work_is_done()
     cpu_reductions.install()
-    return {
+    found = {
         "ProcessGroupGloo": LoneGloo,
         "_create_process_group_wrapper": _keep_unwrapped,
         "monitored_barrier": _monitored_barrier,
     }
+    if _real_split_group is not None:  # torch 2.5 has none
+        found["split_group"] = _split_group
+    return found

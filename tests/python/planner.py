@@ -1,0 +1,55 @@
+"""Jobs as `plimsoll plan` runs them in C++, and the same as a script in Python under `plimsoll run`."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from needs import BUILD, HOME, why_not
+
+PLANNER = BUILD / "bin" / "plimsoll-planner"
+SCRIPT = HOME / "examples" / "train_language_model.py"
+PROFILES = HOME / "src" / "plimsoll" / "pretend" / "profiles"
+FLAGS = ("accum_no_sync", "keep_logits")  # those that the script has without a value
+
+Job = Dict[str, Any]
+
+
+def why_no_plan() -> Optional[str]:
+    return why_not(PLANNER, cuda=True)
+
+
+def answers(jobs: List[Job], profile: Path, parallel: int = 1, **wanted: Any) -> List[Dict[str, Any]]:
+    """What the planner says of each job, in the jobs' order."""
+    requests = [
+        {"id": i, "job": job, "profile": str(profile), "depth": 9, "log": None, "snapshot": None, **wanted}
+        for i, job in enumerate(jobs)
+    ]
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    done = subprocess.run([PLANNER, str(parallel)], input=lines, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    return [found[i] for i in range(len(jobs))]
+
+
+def plan(job: Job, profile: Path = PROFILES / "H100-80GB.json", **wanted: Any) -> Dict[str, Any]:
+    (answer,) = answers([job], profile, **wanted)
+    assert "report" in answer, answer
+    return answer["report"]
+
+
+def script_arguments(job: Job) -> List[str]:
+    """`plimsoll run`'s options and the script with its own, for a job."""
+    job = dict(job)
+    arguments = ["--world-size", str(job.pop("gpus")), "--rank", str(job.pop("rank", 0))]
+    if "alloc_conf" in job:
+        arguments += ["--alloc-conf", job.pop("alloc_conf")]
+    arguments += [str(SCRIPT), job.pop("model")]
+    for name, value in job.items():
+        flag = "--" + name.replace("_", "-")
+        if name in FLAGS:
+            arguments += [flag] if value else []
+        else:
+            arguments += [flag, str(value).lower() if isinstance(value, bool) else str(value)]
+    return arguments
