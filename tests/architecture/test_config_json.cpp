@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 
+#include "architecture/fuzzed_configs.h"
 #include "plimsoll/architecture/config_json.h"
 #include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
@@ -169,31 +169,11 @@ TEST_CASE("a file is read, or said why not") {
 }
 
 TEST_CASE("a config with bytes changed, added and taken away is read or refused, and nothing else") {
-  std::mt19937 random(20261116);
-  const auto any = [&](std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random); };
-  constexpr std::string_view kBytes = "{}[]\",:0123456789.eE+-tfn\\u\x01\xc3\xa9 \n";
+  FuzzedConfigs configs(20261116);
   int read = 0, refused = 0;
   for (int round = 0; round < 20000; ++round) {
-    std::string text(presets()[any(presets().size())].config);
-    for (std::size_t changes = 1 + any(4); changes > 0 && !text.empty(); --changes) {
-      const auto at = any(text.size());
-      const char byte = kBytes[any(kBytes.size())];
-      switch (any(4)) {
-        case 0:
-          text[at] = byte;
-          break;
-        case 1:
-          text.insert(at, 1, byte);
-          break;
-        case 2:
-          text.erase(at, 1 + any(8));
-          break;
-        default:
-          text.insert(at, text.substr(any(text.size()), any(16)));
-      }
-    }
     try {
-      const auto architecture = read_config(text, "fuzzed");
+      const auto architecture = read_config(configs.next(), "fuzzed");
       CHECK(architecture.heads % architecture.kv_heads == 0);
       CHECK(count_parameters(architecture).total > 0);
       ++read;

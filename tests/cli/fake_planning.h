@@ -17,7 +17,9 @@ inline plimsoll::report::PlanReport report_of(bool fits, plimsoll::Bytes device 
   report.peak.active = report.peak.reserved = report.peak.device = fits ? device : plimsoll::Bytes{90} << 30;
   report.peak.step = 1;
   report.peak.phase = "backward";
-  if (!fits) report.oom = plimsoll::report::PlanOom{.requested = 5, .phase = "forward", .message = "no"};
+  if (!fits)
+    report.oom = plimsoll::report::PlanOom{
+        .requested = 5, .step = std::nullopt, .phase = "forward", .module = "", .message = "no"};
   report.torch = "2.13.0";
   return report;
 }

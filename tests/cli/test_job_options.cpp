@@ -136,7 +136,7 @@ TEST_CASE("a comparison is of two documents") {
 TEST_CASE("what makes no sense is refused, with what was probably meant") {
   check_refused({"plan", "m", "--gpuss", "8"}, "unknown option '--gpuss': did you mean --gpus?");
   check_refused({"plan", "m", "--csv"}, "unknown option '--csv'");
-  check_refused({"explain", "m", "--json", "x"}, "unknown option '--json'");
+  check_refused({"explain", "m", "--csv", "x"}, "unknown option '--csv'");
   check_refused({"plan", "m", "n"}, "one word too many: 'n' after 'm' (expected: MODEL)");
   check_refused({"plan", "m", "--gpus", "8", "--gpus=16"}, "--gpus is there twice: give it once");
   check_refused({"plan", "m", "--gpus"}, "--gpus needs a value: N");

@@ -10,7 +10,6 @@
 #include "plimsoll/cli/commands.h"
 
 using namespace plimsoll::cli;
-using plimsoll::FormatError;
 using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
 
@@ -183,8 +182,7 @@ TEST_CASE("fit says the limit, or that nothing fits") {
   const Result batch = call(fit_command, options, fake);
   CHECK(batch.exit_code == 0);
   CHECK(batch.out.starts_with("fits: batch 5 at most; "));
-  CHECK(batch.out.find(
-            "Every value tried was run; that a job which fits also fits with\n  a smaller batch is assumed.") !=
+  CHECK(batch.out.find("Every value tried was run; that a job which fits also fits with a smaller batch is assumed.") !=
         std::string::npos);
   options.search = FitOptions::Search::kSeqLen;
   options.report.json = "-";
@@ -223,7 +221,7 @@ TEST_CASE("sweep lists all rows, and one that fits is enough") {
   options.csv = "-";
   const Result csv = call(sweep_command, options, fake);
   CHECK(csv.out.starts_with("gpus,replicas,fits,"));
-  CHECK(csv.out.find("\n4,8,,,,,,,,,,\"--replicas 8 does not divide") != std::string::npos);
+  CHECK(csv.out.find("\n4,8,,,,,,,,,,--replicas 8 does not divide") != std::string::npos);
   CHECK(csv.err.starts_with("fits: 1 of 4"));
   options.csv = {};
   options.report.json = "-";
@@ -250,47 +248,6 @@ TEST_CASE("documents that cannot be written after all are a failure, not bad usa
   });
   CHECK_THROWS_WITH_AS(plan({.report = {.json = (inner / "r.json").string()}}, fake), doctest::Contains("cannot write"),
                        PlanningFailed);
-}
-
-TEST_CASE("compare shows two documents") {
-  const TemporaryFolder folder;
-  const std::string a = (folder.path() / "a.json").string();
-  const std::string b = (folder.path() / "b.json").string();
-  std::ofstream(a) << plimsoll::report::to_json(report_of(true));
-  std::ofstream(b) << plimsoll::report::to_json(report_of(false));
-  std::ostringstream out;
-  std::ostringstream err;
-  const Streams streams{.out = out, .err = err};
-  CHECK(compare_command({.a = a, .b = b}, streams) == 0);
-  CHECK(out.str().find("89.00 GiB") != std::string::npos);
-  CHECK(compare_command({.a = a, .b = b, .report = {.json = "-"}}, streams) == 0);
-  CHECK(out.str().find("\"command\": \"compare\"") != std::string::npos);
-  CHECK_THROWS_WITH_AS(compare_command({.a = "/nowhere.json", .b = b}, streams), "no such document: /nowhere.json",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(compare_command({.a = a, .b = "/"}, streams), "/ is a folder: name a document in it",
-                       InvalidArgument);
-  std::ofstream(b) << "{";
-  CHECK_THROWS_WITH_AS(compare_command({.a = a, .b = b}, streams), doctest::Contains("b.json"), FormatError);
-}
-
-TEST_CASE("models are listed with their sizes, and one is printed as a config that can be planned with") {
-  std::ostringstream out;
-  std::ostringstream err;
-  const Streams streams{.out = out, .err = err};
-  CHECK(models_command({}, streams) == 0);
-  CHECK(
-      out.str().find("llama3-8b         llama          8.03 B    8030261248      32   4096      32/8      128256\n") !=
-      std::string::npos);
-  out.str("");
-  CHECK(models_command({"Llama3-8B"}, streams) == 0);
-  CHECK(out.str().starts_with("{\n  \"model_type\": \"llama\",\n"));
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() / "config.json") << out.str();
-  FakeStart fake(always(true));
-  CHECK(plan({.job = {.file = std::nullopt, .flags = {{"model", folder.path().string()}}}}, fake).exit_code == 0);
-  CHECK_THROWS_WITH_AS(models_command({"lama3-8b"}, streams),
-                       "no config is known for 'lama3-8b': did you mean llama3-8b? `plimsoll models` lists all",
-                       InvalidArgument);
 }
 
 TEST_CASE("the whole command: what cannot be run is exit code 1, what makes no sense 2") {

@@ -191,6 +191,7 @@ TEST_CASE("signals end the run, and what ran with it") {
 TEST_CASE("the program stands beside the command, unless it is named") {
   const FakeWorker worker(kAnswers);
   const Installation installation{"/home/x", worker.program().parent_path()};
+  unsetenv("PLIMSOLL_PLANNER");
   CHECK(find_planner(installation) == worker.program());
   CHECK_THROWS_WITH_AS(find_planner({"/home/x", "/nowhere"}),
                        "there is no /nowhere/plimsoll-planner, which runs the jobs: plimsoll was set up with a CPU "

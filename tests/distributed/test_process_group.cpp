@@ -243,6 +243,21 @@ TEST_CASE("a group of the caller's own is the default one, and makes subgroups w
   destroy_process_group();
 }
 
+TEST_CASE("each type of device may have a backend of its own, in subgroups too") {
+  init_process_group({.backend = "cpu:fake,cuda:fake", .store = {}, .rank = 3, .world_size = 8});
+  CHECK(get_backend() == "cpu:fake,cuda:fake");
+  const auto group = new_group({2, 3});
+  CHECK(group->getDeviceTypes().size() == 2);
+  CHECK(group->getBackend(at::kCPU) != group->getBackend(at::kCUDA));
+  destroy_process_group();
+
+  CHECK(refusal({.backend = "cpu:fake,gloo"}) ==
+        "The backend 'cpu:fake,gloo' names no device type before 'gloo': expected a form as \"cpu:gloo,cuda:nccl\".");
+  CHECK(refusal({.backend = "tpu:fake"}) ==
+        "There is no device type 'tpu' for a backend: expected \"cpu\" or \"cuda\".");
+  CHECK(refusal({.backend = "cpu:nccl"}) == "The backend \"nccl\" does not take tensors of cpu.");
+}
+
 TEST_CASE("one process is a rank of sixteen thousand with the fake backend") {
   const Default group(fake(16383, 16384));
   const auto all = at::empty({2 * 16384});

@@ -1,5 +1,3 @@
-#include "plimsoll/models/language_model.h"
-
 #include <ATen/Functions.h>
 #include <doctest/doctest.h>
 
@@ -7,6 +5,7 @@
 #include <string>
 
 #include "plimsoll/architecture/presets.h"
+#include "plimsoll/models/language_model.h"
 #include "plimsoll/nn/device_scope.h"
 
 using namespace plimsoll;

@@ -1,6 +1,7 @@
 #include <ATen/Functions.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -83,6 +84,26 @@ TEST_CASE("threads of autograd, which inherit the scope's key but not its modes,
   const CallLog log;
   x.mm(x).sum().backward();
   CHECK(x.grad().defined());
+}
+
+TEST_CASE("a mode for backward sees what threads of autograd compute for a scope") {
+  if (!at::globalContext().hasCUDA()) return;
+  struct Counting final : nn::DispatchMode {
+    std::atomic<int> products = 0;
+    void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
+      if (op.operator_name().name == "aten::mm") ++products;
+      op.callBoxed(&stack);
+    }
+  } counting;
+  const at::Tensor x = at::ones({2, 2}, at::kCUDA).requires_grad_();
+  {
+    const nn::DispatchModeScope here(nn::ModeLevel::kBelowAutograd, counting);
+    const nn::BackwardModeScope backward(counting);
+    x.mm(x).sum().backward();
+    CHECK(counting.products == 3);
+  }
+  x.mm(x).sum().backward();
+  CHECK(counting.products == 3);
 }
 
 TEST_CASE("a dispatch key that another library uses is not taken") {

@@ -69,12 +69,24 @@ TEST_CASE("no deeper modules are listed than asked for") {
   CHECK(has(to_text(sample::plan_fits(), {.depth = 0}), "(the model) *"));
 }
 
+TEST_CASE("modules that differ by what the allocator leaves over share a row") {
+  PlanReport report = sample::plan_fits();
+  report.modules.clear();
+  for (const plimsoll::Bytes rest : {0_B, 1_MiB, 0_B}) {
+    report.modules.push_back(sample::module("layers." + std::to_string(report.modules.size()), "Block", 1, 1_GiB,
+                                            {{"Activation", 1_GiB + rest}}));
+  }
+  CHECK(has(to_text(report), "layers.0-2"));
+  report.modules[1].at_peak[0].bytes += 1;
+  CHECK(has(to_text(report), "layers.1 "));
+}
+
 TEST_CASE("very many modules that differ are cut, and counted") {
   PlanReport report = sample::plan_fits();
   report.modules.clear();
   for (int i = 0; i < 100; ++i) {
     report.modules.push_back(sample::module("layers." + std::to_string(i), "Block", 1, 1_GiB,
-                                            {{"Activation", 1_GiB + 512 * static_cast<plimsoll::Bytes>(i)}}));
+                                            {{"Activation", 1_GiB + 2_MiB * static_cast<plimsoll::Bytes>(i)}}));
   }
   const std::string text = to_text(report);
   CHECK(has(text, "layers.59 "));

@@ -5,6 +5,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
 #include "plimsoll/cli/commands.h"
+#include "plimsoll/job/model.h"
 #include "plimsoll/job/values.h"
 #include "plimsoll/report/amounts.h"
 
@@ -17,7 +18,7 @@ using report::Align;
 
 /// The config as one would save it, to edit it.
 std::string config_of(const std::string& name) {
-  const Preset* preset = architecture::find_preset(job::lower(name));
+  const Preset* preset = job::find_preset(name);
   if (preset != nullptr) return nlohmann::ordered_json::parse(preset->config).dump(2) + "\n";
   std::vector<std::string> names;
   for (const Preset& known : architecture::presets()) names.emplace_back(known.name);

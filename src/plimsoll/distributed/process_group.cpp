@@ -32,7 +32,7 @@ struct World {
   c10::intrusive_ptr<c10d::Store> store;  ///< Where groups have their parts.
   std::chrono::milliseconds timeout{};
   std::optional<c10::Device> device = {};  ///< Whose communicators are made at once.
-  std::vector<Member> groups = {};  ///< In the order of their making; the first is the default one.
+  std::vector<Member> groups = {};         ///< In the order of their making; the first is the default one.
   std::map<std::vector<int>, int> groups_of_ranks = {};  ///< How many were made of the same ranks.
 };
 
@@ -84,8 +84,8 @@ std::vector<Service> services_of(const std::string& backend) {
   std::istringstream parts(backend);
   for (std::string part; std::getline(parts, part, ',');) {
     const auto colon = part.find(':');
-    TORCH_CHECK_VALUE(colon != std::string::npos, "The backend '", backend,
-                      "' names no device type before '", part, "': expected a form as \"cpu:gloo,cuda:nccl\".");
+    TORCH_CHECK_VALUE(colon != std::string::npos, "The backend '", backend, "' names no device type before '", part,
+                      "': expected a form as \"cpu:gloo,cuda:nccl\".");
     const auto device = parse_device_type(part.substr(0, colon));
     const BackendKind& kind = backend_kind(part.substr(colon + 1));
     TORCH_CHECK_VALUE(std::ranges::find(kind.devices, device) != kind.devices.end(), "The backend \"", kind.name,

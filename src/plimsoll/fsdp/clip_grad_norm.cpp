@@ -64,7 +64,8 @@ at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double
   return sums.pow(1.0 / norm_type);
 }
 
-// Where the group can reduce: with the gradients, or with the mesh where they are offloaded and it has no way for the CPU.
+// Where the group can reduce: with the gradients, or with the mesh where they are offloaded and it has no way for the
+// CPU.
 at::Device reducing_device(const GradsOfGroup& of, at::Device mesh_device) {
   const at::Device device = of.grads[0].device();
   if (!of.group) return device;

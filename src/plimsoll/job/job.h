@@ -71,8 +71,8 @@ struct Job {
   std::int64_t replicas = 1;  ///< HSDP: so many replicas, each sharded over gpus / replicas.
   std::int64_t rank = 0;
 
-  std::int64_t batch = 1;                     ///< Sequences for each GPU and forward.
-  std::optional<std::int64_t> seq_len = {};   ///< Absent: 8192, or the model's longest where it learns its positions.
+  std::int64_t batch = 1;                    ///< Sequences for each GPU and forward.
+  std::optional<std::int64_t> seq_len = {};  ///< Absent: 8192, or the model's longest where it learns its positions.
   std::int64_t steps = 2;
   std::int64_t grad_accum = 1;
   bool accum_no_sync = false;  ///< Gradients are reduced in the last of them only.

@@ -22,22 +22,22 @@ struct Alias {
 };
 constexpr Alias kAliases[] = {{"llama3-405b", "llama3.1-405b"}};
 
-const architecture::Preset* preset_of(const std::string& model) {
-  std::string name = lower(model);
-  for (const Alias& alias : kAliases) {
-    if (name == alias.name) name = alias.preset;
-  }
-  return architecture::find_preset(name);
-}
-
 }  // namespace
+
+const architecture::Preset* find_preset(const std::string& name) {
+  std::string wanted = lower(name);
+  for (const Alias& alias : kAliases) {
+    if (wanted == alias.name) wanted = alias.preset;
+  }
+  return architecture::find_preset(wanted);
+}
 
 bool is_path(const std::string& model) { return model.find('/') != std::string::npos || model.ends_with(".json"); }
 
-bool is_model_name(const std::string& model) { return preset_of(model) != nullptr; }
+bool is_model_name(const std::string& model) { return find_preset(model) != nullptr; }
 
 architecture::Architecture find_model(const std::string& model) {
-  if (const auto* preset = preset_of(model)) return architecture::architecture_of(*preset);
+  if (const auto* preset = find_preset(model)) return architecture::architecture_of(*preset);
   std::error_code error;
   if (fs::is_directory(model, error)) {
     const fs::path config = fs::path(model) / "config.json";

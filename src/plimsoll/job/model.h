@@ -3,11 +3,15 @@
 #include <string>
 
 #include "plimsoll/architecture/architecture.h"
+#include "plimsoll/architecture/presets.h"
 
 namespace plimsoll::job {
 
 /// Whether `model` is written as a path: it has a '/' or ends in .json.
 bool is_path(const std::string& model);
+
+/// The preset of that name, or of another name that people call it by (llama3-405b); case does not matter. Null: none.
+const architecture::Preset* find_preset(const std::string& name);
 
 /// Whether `model` is the name of a preset, or another name of one (llama3-405b); case does not matter.
 bool is_model_name(const std::string& model);

@@ -11,7 +11,7 @@
 namespace plimsoll::plan {
 namespace {
 
-/// Every "LanguageModel.layers.3" in a sentence becomes "layers.3".
+/// Every "LanguageModel.layers.3" in a sentence becomes "layers.3", and the model itself "the root".
 std::string without_root(std::string text) {
   constexpr std::string_view kPrefix = "LanguageModel.";
   for (auto at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at)) {
@@ -20,6 +20,10 @@ std::string without_root(std::string text) {
   constexpr std::string_view kWrapper = ".block.";
   for (auto at = text.find(kWrapper); at != std::string::npos; at = text.find(kWrapper, at)) {
     text.erase(at, kWrapper.size() - 1);
+  }
+  constexpr std::string_view kRoot = "LanguageModel";
+  for (auto at = text.find(kRoot); at != std::string::npos; at = text.find(kRoot, at)) {
+    text.replace(at, kRoot.size(), "the root");
   }
   return text;
 }

@@ -103,8 +103,8 @@ std::string path_of(std::string_view fqn) {
   return path;
 }
 
-std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker,
-                                            const std::vector<LiveTensor>& alive, int depth) {
+std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,
+                                            int depth) {
   const auto rows = gather(alive);
   std::map<std::string, Bytes> highest;
   for (const auto& stats : tracker.module_stats()) {

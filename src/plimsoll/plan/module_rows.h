@@ -15,7 +15,7 @@ std::string path_of(std::string_view fqn);
 
 /// The modules down to `depth` parts of their path, with what each and all below it had at the peak; after them what
 /// belongs to no module: optimizers, and what was made outside of modules.
-std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker,
-                                            const std::vector<LiveTensor>& alive, int depth);
+std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,
+                                            int depth);
 
 }  // namespace plimsoll::plan

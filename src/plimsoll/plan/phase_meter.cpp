@@ -84,8 +84,9 @@ void PhaseMeter::end_step() {
 }
 
 void PhaseMeter::close() {
-  auto& filed = open_ ? steps_.back() : steps_.empty() ? before_.emplace(before_.value_or(report::StepPeaks{}))
-                                                       : tail_.emplace(tail_.value_or(report::StepPeaks{}));
+  auto& filed = open_            ? steps_.back()
+                : steps_.empty() ? before_.emplace(before_.value_or(report::StepPeaks{}))
+                                 : tail_.emplace(tail_.value_or(report::StepPeaks{}));
   file(filed);
 }
 

@@ -148,6 +148,7 @@ class Run {
   Run(const job::Job& job, const Wanted& wanted)
       : job_(job), wanted_(wanted), architecture_(job::find_model(job.model)) {
     job::check(job_, architecture_);
+    job_.seq_len = job::sequence(job_, architecture_);
     report_.gpu = gpu_of(pretend::control::profile());
     report_.model = model_of(job_, architecture_);
     report_.job = values_of(job_);

@@ -15,8 +15,8 @@ struct Wanted {
   std::optional<std::filesystem::path> snapshot = {};  ///< torch's memory snapshot, for memory_viz.
 };
 
-/// Runs the job on the process's pretend GPU, with the memory that it has, and reports. Where memory runs out the report
-/// says so in `oom`, and the rest is what was seen until then.
+/// Runs the job on the process's pretend GPU, with the memory that it has, and reports. Where memory runs out the
+/// report says so in `oom`, and the rest is what was seen until then.
 ///
 /// One job a process: the caching allocator, the process group and the card are the process's.
 /// Throws InvalidArgument or FormatError for a job that is none.

@@ -75,12 +75,10 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const job::Job& job, const std::ve
   const auto form = implementation(job.optimizer_impl);
   switch (job.optimizer) {
     case job::OptimizerKind::kSgd:
-      return std::make_unique<nn::SGD>(parameters,
-                                       nn::SGDOptions{.lr = 3e-4, .momentum = 0.9, .implementation = form});
+      return std::make_unique<nn::SGD>(parameters, nn::SGDOptions{.lr = 3e-4, .momentum = 0.9, .implementation = form});
     case job::OptimizerKind::kAdam:
       return std::make_unique<nn::Adam>(
-          parameters,
-          nn::AdamOptions{.lr = 3e-4, .betas = {0.9, 0.95}, .weight_decay = 0.1, .implementation = form});
+          parameters, nn::AdamOptions{.lr = 3e-4, .betas = {0.9, 0.95}, .weight_decay = 0.1, .implementation = form});
     case job::OptimizerKind::kAdamW:
       break;
   }
@@ -142,10 +140,10 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
   {
     const DefaultDtype dtype(scalar_type(job_.master_dtype));
     const nn::DeviceScope where(sharded() ? at::Device(at::kMeta) : device_);
-    model_ = models::LanguageModel(architecture, models::LanguageModelOptions{.length = sequence_,
-                                                                              .norm = job_.norm,
-                                                                              .checkpoint = job_.checkpoint,
-                                                                              .loss_fp32 = job_.loss_fp32});
+    model_ = models::LanguageModel(
+        architecture,
+        models::LanguageModelOptions{
+            .length = sequence_, .norm = job_.norm, .checkpoint = job_.checkpoint, .loss_fp32 = job_.loss_fp32});
   }
   parameters_of_ = count_parameters(model_);
   const auto idle = idle_host();

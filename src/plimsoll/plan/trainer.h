@@ -59,7 +59,8 @@ class Trainer {
   std::map<std::string, std::int64_t> parameters_of_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<nn::Optimizer> optimizer_;
-  at::Tensor tokens_, targets_, logits_, loss_;  ///< As a script's variables, each holds its value until the next one is there.
+  at::Tensor tokens_, targets_, logits_,
+      loss_;  ///< As a script's variables, each holds its value until the next one is there.
 };
 
 }  // namespace plimsoll::plan

@@ -18,18 +18,30 @@ struct Row {
   Bytes highest;
 };
 
+/// The allocator leaves the rest of a block with a tensor where it is too small to be of use: up to so much.
+constexpr Bytes kRest = Bytes{1} << 20;
+
+/// Whether the modules' numbers are the same but for such rests.
+bool alike(const PlanModule& a, const PlanModule& b) {
+  const auto near = [](Bytes x, Bytes y) { return (x > y ? x - y : y - x) <= kRest; };
+  return std::equal(a.at_peak.begin(), a.at_peak.end(), b.at_peak.begin(), b.at_peak.end(),
+                    [&](const auto& x, const auto& y) { return x.category == y.category && near(x.bytes, y.bytes); });
+}
+
 /// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every
-/// forward.
-std::string key_of(const PlanModule& module) {
-  std::string key = module.type + (module.fsdp_unit ? "*" : "") + "|" + std::to_string(module.parameters) + "|" +
-                    std::to_string(module.total);
-  for (const CategoryBytes& entry : module.at_peak) key += "|" + entry.category + "=" + std::to_string(entry.bytes);
-  return key;
+/// forward. `kinds` are the numbers that were seen so far, one of each kind.
+std::string key_of(const PlanModule& module, std::vector<const PlanModule*>& kinds) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto* kind) { return alike(*kind, module); });
+  const auto kind = static_cast<std::size_t>(found - kinds.begin());
+  if (kind == kinds.size()) kinds.push_back(&module);
+  return module.type + (module.fsdp_unit ? "*" : "") + "|" + std::to_string(module.parameters) + "|" +
+         std::to_string(kind);
 }
 
 std::vector<Row> rows_of(const std::vector<const PlanModule*>& modules) {
   std::vector<NamedRow> named;
-  for (const PlanModule* module : modules) named.push_back({module->name, key_of(*module)});
+  std::vector<const PlanModule*> kinds;
+  for (const PlanModule* module : modules) named.push_back({module->name, key_of(*module, kinds)});
   std::vector<Row> rows;
   for (const FoldedRow& folded_row : folded(named)) {
     const PlanModule& first = *modules[folded_row.members.front()];
@@ -115,7 +127,9 @@ std::string module_table(const PlanReport& report, std::size_t depth, const Amou
   if (left_out > 0) text += "  and " + counted(left_out, "row") + " more; the JSON has them all\n";
   text += "  * fully_shard was applied to it; highest: all memory of the card that was active while it ran\n";
   if (std::any_of(rows.begin(), rows.end(), is_folded)) {
-    text += "  \u00D7: so many that are alike; the numbers are of each, and highest of the highest of them\n";
+    text +=
+        "  \u00D7: so many that are alike, but for the allocator's rounding; the numbers are of the first, and highest "
+        "of the highest\n";
   }
   return text;
 }

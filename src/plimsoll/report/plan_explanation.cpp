@@ -38,6 +38,11 @@ std::string causes(const PlanReport& report, const Amounts& amounts) {
   return text;
 }
 
+/// A job that barely fits fills the card whatever it needs: there only the active book tells.
+bool is_squeezed(const PlanReport& report) { return report.fits() && report.alloc_retries > 0; }
+
+Bytes measured(const PlanReport& report, bool active) { return active ? report.peak.active : report.peak.device; }
+
 std::string savings_table(const PlanReport& report, const std::vector<const Saving*>& useful, const Amounts& amounts) {
   if (useful.empty()) return "  None of the changes that were tried saves memory.\n";
   Table table({{"change"},
@@ -49,7 +54,8 @@ std::string savings_table(const PlanReport& report, const std::vector<const Savi
                {""}});
   for (const Saving* saving : useful) {
     const PlanReport& after = *saving->result;
-    table.add({saving->change, amounts(report.peak.device - after.peak.device), amounts(after.peak.device),
+    const bool active = is_squeezed(report);
+    table.add({saving->change, amounts(measured(report, active) - measured(after, active)), amounts(after.peak.device),
                amounts(after.peak.reserved), amounts(after.peak.active), verdict_words(verdict_of(after)),
                spare_or_short(after, amounts)});
   }
@@ -66,6 +72,7 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
   text += why_it_does_not_fit(report, amounts) + subject(report) + causes(report, amounts);
   if (savings.empty()) return text;
 
+  const bool active = is_squeezed(report);
   std::vector<const Saving*> useful;
   std::vector<const Saving*> useless;
   std::string failures;
@@ -73,20 +80,22 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
     if (!saving.result) {
       failures += "  " + saving.change + " could not be tried: " + first_line(saving.failure) + "\n";
     } else {
-      (saving.result->peak.device < report.peak.device ? useful : useless).push_back(&saving);
+      (measured(*saving.result, active) < measured(report, active) ? useful : useless).push_back(&saving);
     }
   }
-  const auto by_device = [](const Saving* a, const Saving* b) {
-    return a->result->peak.device < b->result->peak.device;
+  const auto by_need = [&](const Saving* a, const Saving* b) {
+    return measured(*a->result, active) < measured(*b->result, active);
   };
-  std::stable_sort(useful.begin(), useful.end(), by_device);
-  std::stable_sort(useless.begin(), useless.end(), by_device);
-  text += "\nWhat one change alone saves on the device book; each was run\n" + savings_table(report, useful, amounts);
+  std::stable_sort(useful.begin(), useful.end(), by_need);
+  std::stable_sort(useless.begin(), useless.end(), by_need);
+  text += std::string("\nWhat one change alone saves on the ") + (active ? "active" : "device") +
+          " book; each was run" + (active ? " (a job that barely fits fills the card whatever it needs)\n" : "\n") +
+          savings_table(report, useful, amounts);
   if (!useless.empty()) {
     std::string list = "No help:";
     for (const Saving* saving : useless) {
       list += (saving == useless.front() ? " " : ", ") + saving->change + " (" +
-              amounts.change(report.peak.device, saving->result->peak.device) + ")";
+              amounts.change(measured(report, active), measured(*saving->result, active)) + ")";
     }
     text += "  " + wrapped(list, kWidth - 2, "  ") + "\n";
   }

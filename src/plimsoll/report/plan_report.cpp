@@ -26,7 +26,7 @@ std::string peak_by_category(const PlanPeak& peak, const Amounts& amounts) {
 }
 
 std::string host(const PlanReport& report, const Amounts& amounts) {
-  if (report.host == 0 && report.host_pinned == 0) return "";
+  if (report.host == 0) return "";  // Nothing is offloaded.
   std::string text = "\nHost memory: " + amounts(report.host) + " at its peak";
   if (report.host_pinned > 0) text += ", " + amounts(report.host_pinned) + " of it pinned";
   return text + "\n";

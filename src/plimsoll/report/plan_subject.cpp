@@ -64,7 +64,11 @@ std::string subject(const PlanReport& report) {
 
 std::string peak_moment_in_full(const PlanPeak& peak) {
   std::string text = moment(peak.step, peak.phase);
-  if (!peak.module.empty()) text += ", module " + peak.module;
+  if (!peak.module.empty()) {
+    text += ", module " + peak.module;
+  } else if (peak.phase == "forward" || peak.phase == "backward") {
+    text += ", in the model's own layers (embedding, norm, head) or the loss";
+  }
   return peak.stage.empty() ? text : text + " (" + peak.stage + ")";
 }
 

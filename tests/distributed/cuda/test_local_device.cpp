@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "distributed/error_text.h"
-#include "plimsoll/distributed/lone_store.h"
 #include "distributed/ranks.h"
 #include "plimsoll/distributed/device_mesh.h"
+#include "plimsoll/distributed/lone_store.h"
 
 // Each in a process of its own, which has used no GPU yet. The pretend host has eight of them.
 
@@ -22,8 +22,10 @@ void join(int rank, int world_size, const char* local_rank = nullptr) {
   if (local_rank) {
     setenv("LOCAL_RANK", local_rank, 1);
   }
-  init_process_group(
-      {.backend = "nccl", .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = rank, .world_size = world_size});
+  init_process_group({.backend = "nccl",
+                      .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(),
+                      .rank = rank,
+                      .world_size = world_size});
 }
 
 int device_of_mesh(int world_size) {

@@ -2,9 +2,9 @@
 #include <c10/cuda/CUDAStream.h>
 #include <doctest/doctest.h>
 
-#include "plimsoll/distributed/lone_store.h"
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"
+#include "plimsoll/distributed/lone_store.h"
 
 // On the pretend GPU a communicator of any size is made at once, so one process can be a rank of any world.
 
@@ -17,8 +17,10 @@ at::Tensor on_gpu(std::int64_t count, at::ScalarType dtype = at::kFloat) {
 }
 
 void be_rank_of(int rank, int world_size) {
-  const auto group = init_process_group(
-      {.backend = "nccl", .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = rank, .world_size = world_size});
+  const auto group = init_process_group({.backend = "nccl",
+                                         .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(),
+                                         .rank = rank,
+                                         .world_size = world_size});
   CHECK(group->getBackendType() == c10d::ProcessGroup::BackendType::NCCL);
   CHECK(group->getBackend(at::kCUDA)->getBackendName() == "nccl");
   const auto whole = on_gpu(4L * world_size);

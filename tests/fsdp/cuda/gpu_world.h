@@ -3,9 +3,9 @@
 #include <ATen/Functions.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include "plimsoll/distributed/lone_store.h"
 #include "fsdp/settle.h"
 #include "fsdp/small_net.h"
+#include "plimsoll/distributed/lone_store.h"
 
 /// One process that is a rank of a world on the pretend GPU.
 namespace small {
@@ -14,8 +14,10 @@ class GpuWorld {
  public:
   explicit GpuWorld(int size, const char* backend = "nccl") {
     distributed::destroy_process_group();
-    distributed::init_process_group(
-        {.backend = backend, .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = 0, .world_size = size});
+    distributed::init_process_group({.backend = backend,
+                                     .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(),
+                                     .rank = 0,
+                                     .world_size = size});
   }
   ~GpuWorld() { distributed::destroy_process_group(); }
   GpuWorld(const GpuWorld&) = delete;

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "plimsoll/distributed/lone_store.h"
 #include "fsdp/training.h"
+#include "plimsoll/distributed/lone_store.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include "plimsoll/pretend/model/control_c.h"
@@ -20,8 +20,10 @@ using scenarios::Case;
 
 void start_world(int world, int rank) {
   distributed::destroy_process_group();
-  distributed::init_process_group(
-      {.backend = "nccl", .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(), .rank = rank, .world_size = world});
+  distributed::init_process_group({.backend = "nccl",
+                                   .store = c10::make_intrusive<plimsoll::distributed::LoneStore>(),
+                                   .rank = rank,
+                                   .world_size = world});
 }
 
 nlohmann::json run(const Case& c, const std::string& folder) {

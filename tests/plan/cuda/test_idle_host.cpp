@@ -1,9 +1,9 @@
-#include "plimsoll/plan/idle_host.h"
-
 #include <ATen/Functions.h>
 #include <doctest/doctest.h>
 
 #include <vector>
+
+#include "plimsoll/plan/idle_host.h"
 
 using namespace plimsoll;
 

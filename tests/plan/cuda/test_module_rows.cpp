@@ -1,6 +1,6 @@
-#include "plimsoll/plan/module_rows.h"
-
 #include <doctest/doctest.h>
+
+#include "plimsoll/plan/module_rows.h"
 
 using plimsoll::plan::path_of;
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -232,6 +233,25 @@ TEST_CASE("host memory is real, counted, and found by any pointer into it") {
   CHECK(host.free(pinned));
   CHECK(host.pinned() == 0);
   CHECK(host.pinned_peak() == 1_MiB + 64);
+}
+
+TEST_CASE("zeros are zeros, whether pages are given back or written, and nothing beside them is changed") {
+  HostMemory host;
+  auto* pinned = static_cast<char*>(*host.allocate(4_MiB, HostMemory::Kind::kPinned, 0, 0));
+  std::vector<char> other(4_MiB);
+  CHECK(host.add(other.data(), other.size(), 0, 0));
+  for (char* start : {pinned, other.data()}) {
+    std::fill_n(start, 4_MiB, '\x01');
+    host.zero(start + 100, 3_MiB);
+    CHECK(start[99] == 1);
+    CHECK(std::all_of(start + 100, start + 100 + 3_MiB, [](char c) { return c == 0; }));
+    CHECK(start[100 + 3_MiB] == 1);
+    host.zero(start + 100 + 3_MiB, 1);
+    CHECK(start[100 + 3_MiB] == 0);
+    CHECK(start[101 + 3_MiB] == 1);
+  }
+  CHECK(host.remove(other.data()));
+  CHECK(host.free(pinned));
 }
 
 TEST_CASE("records and waits are told with the mark that ties them, the same event's records apart") {

@@ -73,8 +73,8 @@ void HostMemory::zero(void* start, Bytes bytes) {
   auto* const first = static_cast<char*>(start);
   const auto range = bytes < kWorthACall ? std::nullopt : find(start);
   if (range && range->kind != Kind::kRegistered && first + bytes <= static_cast<char*>(range->start) + range->bytes) {
-    char* const pages = first + (round_up(reinterpret_cast<std::uintptr_t>(first), kPage) -
-                                 reinterpret_cast<std::uintptr_t>(first));
+    char* const pages =
+        first + (round_up(reinterpret_cast<std::uintptr_t>(first), kPage) - reinterpret_cast<std::uintptr_t>(first));
     char* const end = first + bytes;
     char* const pages_end = end - reinterpret_cast<std::uintptr_t>(end) % kPage;
     if (madvise(pages, static_cast<std::size_t>(pages_end - pages), MADV_DONTNEED) == 0) {

@@ -40,9 +40,8 @@ Machine::Machine(MachineOptions options) : options_(std::move(options)) {
   if (options_.devices < 1)
     throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.devices));
   for (int index = 0; index < options_.devices; ++index) {
-    devices_.push_back(
-        std::make_unique<Device>(index, options_.profile, window_for(options_.devices, options_.profile.memory),
-                                 options_.event_lag, feed_));
+    devices_.push_back(std::make_unique<Device>(
+        index, options_.profile, window_for(options_.devices, options_.profile.memory), options_.event_lag, feed_));
   }
 }
 
