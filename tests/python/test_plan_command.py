@@ -1,0 +1,195 @@
+"""`plimsoll plan`, `sweep`, `fit`, `explain`, `compare` and `models`, as a user would start them."""
+
+import csv
+import io
+import json
+import os
+import pickle
+import subprocess
+
+import pytest
+from json_schema import check
+from needs import HOME
+from planner import why_no_plan
+
+REASON = why_no_plan()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+LLAMA = str(HOME / "tests" / "golden" / "models" / "llama.json")
+SMALL = [LLAMA, "--seq-len", "512"]
+FITS, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
+
+
+@pytest.fixture
+def plimsoll(plimsoll_command, tmp_path):
+    def run(*arguments, code=FITS, **environment):
+        env = {**os.environ, "PLIMSOLL_HOME": str(HOME), **environment}
+        done = subprocess.run(
+            [plimsoll_command, *map(str, arguments)], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+def test_the_verdict_comes_first_and_is_the_exit_code(plimsoll):
+    fits = plimsoll("plan", *SMALL)
+    assert fits.stdout.startswith("fits: ") and "The peak by module" in fits.stdout
+    small = plimsoll("plan", *SMALL, "--gpu-memory", "1050MiB", code=DOES_NOT_FIT)
+    assert small.stdout.startswith("does not fit: ") and "short" in small.stdout.splitlines()[0]
+    assert plimsoll("plan", *SMALL, "--quiet").stdout.count("\n") == 1
+    assert "\x1b" not in fits.stdout  # colour is for terminals
+
+
+def test_a_document_is_what_its_schema_says_and_compares(plimsoll, tmp_path):
+    text = plimsoll("plan", *SMALL, "--json", "-")
+    assert check(json.loads(text.stdout), "plan") == []
+    assert text.stderr.startswith("fits: ")
+    plimsoll("plan", *SMALL, "--json", "a.json")
+    plimsoll("plan", *SMALL, "--checkpoint", "full", "--json", "b.json")
+    report = json.loads((tmp_path / "a.json").read_text())
+    assert report["job"]["seq_len"] == 512 and report["job"]["gpus"] == 8
+    compared = plimsoll("compare", "a.json", "b.json").stdout
+    assert "checkpoint" in compared and "Activation" in compared
+    plimsoll("plan", *SMALL, "--gpu-memory", "1050MiB", "--json", "c.json", code=DOES_NOT_FIT)
+    assert check(json.loads((tmp_path / "c.json").read_text()), "plan") == []
+
+
+def test_log_and_snapshot(plimsoll, tmp_path):
+    plimsoll("plan", *SMALL, "--log", "events.log", "--snapshot", "memory.pickle")
+    assert (tmp_path / "events.log").read_bytes().startswith(b"PLIMLOG\n")
+    snapshot = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    assert snapshot["segments"] and snapshot["device_traces"][0]
+
+
+def test_a_job_is_a_file_too(plimsoll, tmp_path):
+    (tmp_path / "job.toml").write_text(f'model = "{LLAMA}"\nseq_len = 512\ncheckpoint = "full"\nbatch = 2\n')
+    plimsoll("plan", "--job", "job.toml", "--json", "file.json")
+    plimsoll("plan", *SMALL, "--checkpoint", "full", "--batch", "2", "--json", "flags.json")
+    from_file, from_flags = (json.loads((tmp_path / name).read_text()) for name in ("file.json", "flags.json"))
+    assert from_file["peak"] == from_flags["peak"] and from_file["job"] == from_flags["job"]
+    plimsoll("plan", "--job", "job.toml", "--batch", "1", "--json", "flag.json")
+    assert json.loads((tmp_path / "flag.json").read_text())["job"]["batch"] == 1
+    (tmp_path / "bad.toml").write_text(f'model = "{LLAMA}"\nchekpoint = "full"\n')
+    assert "did you mean checkpoint" in plimsoll("plan", "--job", "bad.toml", code=USAGE).stderr
+
+
+def test_torchtitans_form_is_taken(plimsoll, tmp_path):
+    (tmp_path / "titan.toml").write_text(
+        """
+        [job]
+        description = "Llama 3 8B"
+        [model]
+        name = "llama3"
+        flavor = "8B"
+        [optimizer]
+        name = "AdamW"
+        lr = 3e-4
+        implementation = "foreach"
+        [training]
+        local_batch_size = 1
+        seq_len = 8192
+        steps = 1000
+        [parallelism]
+        data_parallel_shard_degree = 8
+        [activation_checkpoint]
+        mode = "selective"
+        selective_ac_option = "op"
+        """
+    )
+    plimsoll("plan", "--job", "titan.toml", "--json", "titan.json")
+    plimsoll("plan", "llama3-8b", "--gpus", "8", "--checkpoint", "selective", "--json", "flags.json")
+    titan, flags = (json.loads((tmp_path / name).read_text()) for name in ("titan.json", "flags.json"))
+    assert titan["peak"] == flags["peak"]
+
+
+def test_a_sweep_has_a_row_for_each_combination(plimsoll):
+    axes = ["--batch", "1..2", "--checkpoint", "none,full"]
+    rows = list(csv.DictReader(io.StringIO(plimsoll("sweep", *SMALL, *axes, "--csv").stdout)))
+    assert [(row["batch"], row["checkpoint"]) for row in rows] == [("1", "none"), ("1", "full"), ("2", "none"), ("2", "full")]
+    document = json.loads(plimsoll("sweep", *SMALL, *axes, "--json").stdout)
+    assert check(document, "sweep") == []
+    alone = json.loads(plimsoll("plan", *SMALL, "--batch", "2", "--checkpoint", "full", "--json", "-").stdout)
+    assert document["rows"][3]["active_bytes"] == alone["peak"]["active_bytes"]
+    assert document["rows"][3]["reserved_bytes"] == alone["peak"]["reserved_bytes"]
+
+
+def test_fit_finds_the_limit_that_plans_agree_with(plimsoll):
+    memory = ["--gpu-memory", "2GiB"]
+    found = json.loads(plimsoll("fit", *SMALL, *memory, "--maximize", "batch", "--json", "-").stdout)
+    assert check(found, "fit") == []
+    limit = found["limit"]
+    plimsoll("plan", *SMALL, *memory, "--batch", limit, "--quiet")
+    plimsoll("plan", *SMALL, *memory, "--batch", limit + 1, "--quiet", code=DOES_NOT_FIT)
+    plimsoll("fit", *SMALL, "--gpu-memory", "1050MiB", "--maximize", "batch", code=DOES_NOT_FIT)
+
+
+def test_explain_runs_each_change(plimsoll):
+    text = plimsoll("explain", *SMALL).stdout
+    assert "cause by cause" in text and "--checkpoint full" in text
+
+
+def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
+    assert "llama3-8b" in plimsoll("models").stdout
+    config = plimsoll("models", "gpt2").stdout
+    (tmp_path / "config.json").write_text(config)
+    by_name, by_path = (
+        json.loads(plimsoll("plan", model, "--gpus", "2", "--json", "-").stdout)["peak"] for model in ("gpt2", "config.json")
+    )
+    assert by_name == by_path
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["llama3-8bb"], "llama3-8b"),
+        (["no/such/config.json"], "cannot read"),
+        ([*SMALL, "--chekpoint", "full"], "--checkpoint"),
+        ([*SMALL, "--checkpoint", "fulll"], "full"),
+        ([*SMALL, "--optimizer", "adamww"], "adamw"),
+        ([*SMALL, "--gpu", "H100-80"], "H100-80GB"),
+        ([*SMALL, "--batch", "0"], "--batch"),
+        ([*SMALL, "--batch", "-3"], "--batch"),
+        ([*SMALL, "--batch", "4611686018427387904"], "--batch"),
+        ([LLAMA, "--seq-len", "2147483647", "--batch", "2147483647"], "--batch"),
+        ([*SMALL, "--gpus", "8", "--replicas", "3"], "--replicas"),
+        ([*SMALL, "--gpus", "2000000"], "rows"),
+        ([*SMALL, "--rank", "8"], "--rank"),
+        ([*SMALL, "--gpu-memory", "1KiB"], "--gpu-memory"),
+        ([*SMALL, "--json", "no/such/folder/out.json"], "--json"),
+        ([*SMALL, "--snapshot", "/proc/no.pickle"], "--snapshot"),
+        ([*SMALL, "--units", "GB"], "KiB, MiB or GiB"),
+    ],
+)
+def test_bad_usage_is_told_and_nothing_is_left_behind(plimsoll, tmp_path, arguments, words):
+    done = plimsoll("plan", *arguments, code=USAGE)
+    assert words in done.stderr and done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+HOSTILE = {
+    "deep": "[" * 100000,
+    "huge number": '{"model_type": "llama", "vocab_size": 1' + "0" * 400 + "}",
+    "wrong type": '{"model_type": "llama", "vocab_size": "many"}',
+    "NaN": '{"model_type": "llama", "vocab_size": NaN}',
+    "heads": '{"model_type": "llama", "vocab_size": 9, "hidden_size": 10, "intermediate_size": 9, "num_hidden_layers": 1, "num_attention_heads": 3}',
+    "unknown": '{"model_type": "rwkv"}',
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_configs_are_refused(plimsoll, tmp_path, kind):
+    (tmp_path / "config.json").write_text(HOSTILE[kind])
+    assert "config.json" in plimsoll("plan", "config.json", code=USAGE).stderr
+
+
+def test_a_file_of_a_gigabyte_is_no_config(plimsoll, tmp_path):
+    with open(tmp_path / "config.json", "wb") as file:
+        file.truncate(1 << 30)
+    assert "larger than 4 MiB" in plimsoll("plan", "config.json", code=USAGE).stderr
+
+
+def test_a_worker_that_is_missing_is_named(plimsoll):
+    done = plimsoll("plan", *SMALL, code=FAILED, PLIMSOLL_PLANNER="/no/such/planner")
+    assert "/no/such/planner" in done.stderr
