@@ -6,32 +6,15 @@
 #include <utility>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/plan/module_rows.h"
+#include "plimsoll/plan/paths.h"
 
 namespace plimsoll::plan {
 namespace {
 
-/// Every "LanguageModel.layers.3" in a sentence becomes "layers.3", and the model itself "the root".
-std::string without_root(std::string text) {
-  constexpr std::string_view kPrefix = "LanguageModel.";
-  for (auto at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at)) {
-    text.erase(at, kPrefix.size());
-  }
-  constexpr std::string_view kWrapper = ".block.";
-  for (auto at = text.find(kWrapper); at != std::string::npos; at = text.find(kWrapper, at)) {
-    text.erase(at, kWrapper.size() - 1);
-  }
-  constexpr std::string_view kRoot = "LanguageModel";
-  for (auto at = text.find(kRoot); at != std::string::npos; at = text.find(kRoot, at)) {
-    text.replace(at, kRoot.size(), "the root");
-  }
-  return text;
-}
-
 template <class Owners>
 void set_owners(report::PlanCause& cause, const Owners& owners) {
   for (const auto& [name, bytes] : owners) {
-    cause.owners.emplace_back(without_root(name), static_cast<Bytes>(bytes));
+    cause.owners.emplace_back(with_readable_paths(name), static_cast<Bytes>(bytes));
   }
   std::stable_sort(cause.owners.begin(), cause.owners.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -44,8 +27,8 @@ std::vector<report::PlanCause> causes_of(const Explanation& explanation) {
   for (const auto& cause : explanation.causes) {
     report::PlanCause copy{.bytes = static_cast<Bytes>(cause.bytes),
                            .category = cause.category,
-                           .why = without_root(cause.why),
-                           .sentence = without_root(cause.sentence)};
+                           .why = with_readable_paths(cause.why),
+                           .sentence = with_readable_paths(cause.sentence)};
     set_owners(copy, cause.owners);
     causes.push_back(std::move(copy));
   }

@@ -6,6 +6,7 @@
 
 #include "plimsoll/fsdp/fsdp_module.h"
 #include "plimsoll/nn/hooks.h"
+#include "plimsoll/plan/paths.h"
 #include "plimsoll/tracker/display.h"
 
 namespace plimsoll::plan {
@@ -73,7 +74,7 @@ Rows gather(const std::vector<LiveTensor>& alive) {
     if (members.size() > 1) {
       std::string name;
       for (const auto& member : members) name += (name.empty() ? "" : ", ") + member;
-      rows.groups[name][tensor.category] += bytes;
+      rows.groups[with_readable_paths(name)][tensor.category] += bytes;
     }
   }
   return rows;
@@ -89,19 +90,6 @@ void fill(report::PlanModule& row, const ByCategory& categories) {
 }
 
 }  // namespace
-
-std::string path_of(std::string_view fqn) {
-  if (fqn.starts_with(kRoot)) fqn.remove_prefix(kRoot.size());
-  if (fqn.starts_with('.')) fqn.remove_prefix(1);
-  std::string path;
-  for (std::size_t begin = 0; begin < fqn.size();) {
-    const auto dot = std::min(fqn.find('.', begin), fqn.size());
-    const auto part = fqn.substr(begin, dot - begin);
-    if (part != "block") path += (path.empty() ? "" : ".") + std::string(part);
-    begin = dot + 1;
-  }
-  return path;
-}
 
 std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,
                                             int depth) {

@@ -10,9 +10,6 @@
 
 namespace plimsoll::plan {
 
-/// A module's path as people know the model: without the root's name, and without the wrapper of a checkpointed block.
-std::string path_of(std::string_view fqn);
-
 /// The modules down to `depth` parts of their path, with what each and all below it had at the peak; after them what
 /// belongs to no module: optimizers, and what was made outside of modules.
 std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,

@@ -17,6 +17,7 @@
 #include "plimsoll/ledger/log_file.h"
 #include "plimsoll/plan/causes.h"
 #include "plimsoll/plan/module_rows.h"
+#include "plimsoll/plan/paths.h"
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
@@ -227,7 +228,8 @@ class Run {
     const auto alive = tracker.alive_at_peak(kDevice);
     if (fsdp_ != nullptr) {
       const auto explanation = fsdp_->explain();
-      report_.peak.module = path_of(explanation.module);
+      const auto module = with_readable_paths(explanation.module);
+      report_.peak.module = module == "the root" ? "" : module;
       report_.peak.stage = explanation.stage;
       report_.causes = causes_of(explanation);
     } else {

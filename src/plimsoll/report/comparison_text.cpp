@@ -104,9 +104,16 @@ std::string largest_modules(const Comparison& comparison, std::size_t depth, con
   std::erase_if(changes,
                 [&](const BytesChange& change) { return change.name.empty() || depth_of(change.name) > depth; });
   std::vector<NamedRow> named;
+  std::vector<const BytesChange*> kinds;  // One of each, alike but for rests.
+  const auto near = [](const std::optional<Bytes>& x, const std::optional<Bytes>& y) {
+    return x.has_value() == y.has_value() && same_but_for_rests(x.value_or(0), y.value_or(0));
+  };
   for (const BytesChange& change : changes) {
-    const auto text = [](const std::optional<Bytes>& bytes) { return bytes ? std::to_string(*bytes) : "-"; };
-    named.push_back({change.name, text(change.a) + " " + text(change.b)});
+    const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const BytesChange* kind) {
+      return near(kind->a, change.a) && near(kind->b, change.b);
+    });
+    named.push_back({change.name, std::to_string(found - kinds.begin())});
+    if (found == kinds.end()) kinds.push_back(&change);
   }
   std::vector<FoldedRow> rows = folded(named);
   const auto size = [&](const FoldedRow& row) { return std::abs(changes[row.members.front()].difference()); };

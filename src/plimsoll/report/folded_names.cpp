@@ -98,4 +98,6 @@ std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows) {
   return folding.result;
 }
 
+bool same_but_for_rests(Bytes a, Bytes b) { return (a > b ? a - b : b - a) <= Bytes{1} << 20; }
+
 }  // namespace plimsoll::report

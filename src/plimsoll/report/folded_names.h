@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/bytes.h"
+
 namespace plimsoll::report {
 
 /// A module's path, and all that makes it alike to another or not.
@@ -22,5 +24,9 @@ struct FoldedRow {
 /// "layers.2") become one where they and everything below them have equal keys. Then their children are folded too
 /// ("layers.1-30.mlp").
 std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows);
+
+/// Whether two amounts are the same but for the rest of a block that the caching allocator leaves with a tensor, where
+/// it is too small to be of use: up to 1 MiB.
+bool same_but_for_rests(Bytes a, Bytes b);
 
 }  // namespace plimsoll::report

@@ -18,14 +18,10 @@ struct Row {
   Bytes highest;
 };
 
-/// The allocator leaves the rest of a block with a tensor where it is too small to be of use: up to so much.
-constexpr Bytes kRest = Bytes{1} << 20;
-
-/// Whether the modules' numbers are the same but for such rests.
 bool alike(const PlanModule& a, const PlanModule& b) {
-  const auto near = [](Bytes x, Bytes y) { return (x > y ? x - y : y - x) <= kRest; };
-  return std::equal(a.at_peak.begin(), a.at_peak.end(), b.at_peak.begin(), b.at_peak.end(),
-                    [&](const auto& x, const auto& y) { return x.category == y.category && near(x.bytes, y.bytes); });
+  return std::equal(
+      a.at_peak.begin(), a.at_peak.end(), b.at_peak.begin(), b.at_peak.end(),
+      [](const auto& x, const auto& y) { return x.category == y.category && same_but_for_rests(x.bytes, y.bytes); });
 }
 
 /// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Runs the commands in a document and puts what they print in the place of what stood there.
+
+    scripts/docs_output.py docs/questions.md
+
+A command stands in a fenced block, on a line that begins with "$ "; what follows, up to the next command or the end of the
+block, is its output. Commands are run by bash from the project's folder, one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, List
+
+HOME = Path(__file__).resolve().parents[1]
+
+
+def output_of(command: str) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=HOME, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False,
+    )
+    if done.returncode not in (0, 3):
+        sys.exit(f"{command}\n{done.stdout}ended with {done.returncode}")
+    return done.stdout.rstrip("\n")
+
+
+def refreshed(lines: List[str]) -> Iterator[str]:
+    in_block = skipping = False
+    for line in lines:
+        if line.startswith("```"):
+            in_block, skipping = not in_block, False
+        if in_block and line.startswith("$ "):
+            skipping = True
+            print(line, file=sys.stderr)
+            yield line
+            text = output_of(line[2:])
+            if text:
+                yield text
+        elif not skipping:
+            yield line
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        path = Path(name)
+        text = "\n".join(refreshed(path.read_text(encoding="utf-8").splitlines())) + "\n"
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
