@@ -2,7 +2,8 @@
 
     torchrun --nproc-per-node 8 train_language_model.py config.json --batch 2 --seq-len 8192 --checkpoint selective
 
-More than one GPU: built on meta, FSDP2 by block, bf16 with fp32 reduction. One GPU: built on it, under autocast.
+More than one GPU, or parameters on the CPU: built on meta, FSDP2 by block, bf16 with fp32 reduction. One GPU: built on it,
+under autocast.
 """
 
 import argparse
@@ -91,19 +92,19 @@ def shard(model: LanguageModel, args: argparse.Namespace, world_size: int) -> No
         # The backward needs the last block first: it would be gathered again at once.
         kept = args.keep_last_block and first + group >= len(layers)
         fully_shard(unit if group > 1 else unit[0], reshard_after_forward=False if kept else reshard, **options)
-    root = {"auto": None, "always": True, "never": False}.get(args.reshard_after_forward)
+    root = {"auto": None, "always": True, "never": False}.get(args.reshard_after_forward, None if group else reshard)
     fully_shard(model, reshard_after_forward=root, **options)
 
 
-def build(args: argparse.Namespace, device: torch.device, world_size: int) -> LanguageModel:
+def build(args: argparse.Namespace, device: torch.device, world_size: int, sharded: bool) -> LanguageModel:
     config = read_config(args.config)
     config.norm = args.norm
     torch.set_default_dtype(DTYPES[args.master_dtype])
-    with torch.device(device if world_size == 1 else "meta"):
+    with torch.device("meta" if sharded else device):
         model = LanguageModel(config, args.seq_len, args.loss_fp32)
     torch.set_default_dtype(torch.float32)
     checkpoint(model, args.checkpoint)
-    if world_size > 1:
+    if sharded:
         shard(model, args, world_size)
         model.to_empty(device="cpu" if args.offload == "params" else device)
         if args.offload == "params":
@@ -128,18 +129,19 @@ def main() -> None:
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     torch.cuda.set_device(device)
     torch.backends.cuda.enable_cudnn_sdp(False)
-    if world_size > 1:
+    sharded = world_size > 1 or args.offload == "params"
+    if sharded:
         dist.init_process_group("cpu:gloo,cuda:nccl" if args.offload == "params" else "nccl", device_id=device)
-    model = build(args, device, world_size)
+    model = build(args, device, world_size, sharded)
     optimizer = make_optimizer(args, model)
     autocast = contextlib.nullcontext()
-    if world_size == 1 and args.param_dtype != args.master_dtype:
+    if not sharded and args.param_dtype != args.master_dtype:
         autocast = torch.autocast("cuda", dtype=DTYPES[args.param_dtype])
     vocabulary = model.config.vocabulary
     for step in range(args.steps):
         optimizer.zero_grad()
         for micro in range(args.grad_accum):
-            if args.accum_no_sync:
+            if args.accum_no_sync and sharded:
                 model.set_requires_gradient_sync(micro == args.grad_accum - 1)
             tokens = torch.randint(vocabulary, (args.batch, args.seq_len)).to(device)
             targets = torch.randint(vocabulary, (args.batch, args.seq_len)).to(device)
@@ -157,7 +159,7 @@ def main() -> None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), float(args.clip_grad_norm), foreach=foreach)
         optimizer.step()
         print(f"step {step}: loss {loss.item():.4f}")
-    if world_size > 1:
+    if sharded:
         dist.destroy_process_group()
 
 

@@ -221,7 +221,7 @@ TEST_CASE("sweep lists all rows, and one that fits is enough") {
   options.csv = "-";
   const Result csv = call(sweep_command, options, fake);
   CHECK(csv.out.starts_with("gpus,replicas,fits,"));
-  CHECK(csv.out.find("\n4,8,,,,,,,,,,--replicas 8 does not divide") != std::string::npos);
+  CHECK(csv.out.find("\n4,8,,,,,,,,,,,--replicas 8 does not divide") != std::string::npos);
   CHECK(csv.err.starts_with("fits: 1 of 4"));
   options.csv = {};
   options.report.json = "-";

@@ -27,6 +27,17 @@ std::string complaint(const Settings& settings, const architecture::Architecture
 
 }  // namespace
 
+TEST_CASE("what torch cannot do is refused before it is tried") {
+  CHECK(complaint({{"gpus", "1048577"}, {"replicas", "1048577"}}) ==
+        "--gpus 1048577 is more than there are anywhere: give at most 1048576");
+  CHECK(complaint({{"optimizer", "sgd"}, {"optimizer-impl", "fused"}}) ==
+        "--optimizer-impl fused with --optimizer sgd: torch has no fused SGD for sharded parameters; give foreach");
+  CHECK(complaint({{"optimizer", "sgd"}, {"optimizer-impl", "fused"}, {"gpus", "1"}}) == "no complaint");
+  CHECK(complaint({{"alloc-conf", "backend:cudaMallocAsync"}}) ==
+        "--alloc-conf backend:cudaMallocAsync: plans read the books of PyTorch's own caching allocator, which that "
+        "leaves out; `plimsoll run` takes it");
+}
+
 TEST_CASE("a job that makes sense is let through") {
   CHECK(complaint({}) == "no complaint");
   CHECK(complaint({}, kGpt2) == "no complaint");
@@ -57,10 +68,9 @@ TEST_CASE("resharding to a number of ranks that is no divisor is refused with th
   CHECK(complaint({{"reshard-after-forward", "3"}}) == "--reshard-after-forward 3" + begin + "give 2 or 4");
   CHECK(complaint({{"reshard-after-forward", "8"}}) == "--reshard-after-forward 8" + begin + "give 2 or 4");
   CHECK(complaint({{"reshard-after-forward", "16"}}) == "--reshard-after-forward 16" + begin + "give 2 or 4");
-  CHECK(
-      complaint({{"reshard-after-forward", "2"}, {"gpus", "2147483647"}}) ==
-      "--reshard-after-forward 2 must divide the 2147483647 GPUs that share the parameters (gpus / replicas), and lie "
-      "between 1 and that: there is no such number, give auto, always or never");
+  CHECK(complaint({{"reshard-after-forward", "2"}, {"gpus", "1048573"}}) ==
+        "--reshard-after-forward 2 must divide the 1048573 GPUs that share the parameters (gpus / replicas), and lie "
+        "between 1 and that: there is no such number, give auto, always or never");
 }
 
 TEST_CASE("a sequence is what is given, or what is usual and the model can do") {

@@ -36,7 +36,7 @@ def test_the_verdict_comes_first_and_is_the_exit_code(plimsoll):
     fits = plimsoll("plan", *SMALL)
     assert fits.stdout.startswith("fits: ") and "The peak by module" in fits.stdout
     small = plimsoll("plan", *SMALL, "--gpu-memory", "1050MiB", code=DOES_NOT_FIT)
-    assert small.stdout.startswith("does not fit: ") and "short" in small.stdout.splitlines()[0]
+    assert small.stdout.startswith("does not fit: ") and "more than the card" in small.stdout.splitlines()[0]
     assert plimsoll("plan", *SMALL, "--quiet").stdout.count("\n") == 1
     assert "\x1b" not in fits.stdout  # colour is for terminals
 
@@ -126,7 +126,13 @@ def test_fit_finds_the_limit_that_plans_agree_with(plimsoll):
 
 def test_explain_runs_each_change(plimsoll):
     text = plimsoll("explain", *SMALL).stdout
-    assert "cause by cause" in text and "--checkpoint full" in text
+    assert "cause by cause" in text and "could not be tried" not in text
+    base, full = (
+        json.loads(plimsoll("plan", *SMALL, *flags, "--json", "-").stdout)["peak"]["device_bytes"]
+        for flags in ([], ["--checkpoint", "full"])
+    )
+    line = next(line for line in text.splitlines() if line.startswith("  --checkpoint full"))
+    assert f"{(base - full) / 2**20:.2f} MiB" in line
 
 
 def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
@@ -142,18 +148,25 @@ def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["llama3-8bb"], "llama3-8b"),
+        (["llama3-8bb"], "did you mean llama3-8b"),
         (["no/such/config.json"], "cannot read"),
-        ([*SMALL, "--chekpoint", "full"], "--checkpoint"),
-        ([*SMALL, "--checkpoint", "fulll"], "full"),
-        ([*SMALL, "--optimizer", "adamww"], "adamw"),
+        (["meta-llama/Meta-Llama-3-8B"], "not fetched from anywhere"),
+        ([*SMALL, "--chekpoint", "full"], "did you mean --checkpoint"),
+        ([*SMALL, "--checkpoint", "fulll"], "did you mean full"),
+        ([*SMALL, "--optimizer", "adamww"], "did you mean adamw"),
         ([*SMALL, "--gpu", "H100-80"], "H100-80GB"),
         ([*SMALL, "--batch", "0"], "--batch"),
         ([*SMALL, "--batch", "-3"], "--batch"),
         ([*SMALL, "--batch", "4611686018427387904"], "--batch"),
         ([LLAMA, "--seq-len", "2147483647", "--batch", "2147483647"], "--batch"),
         ([*SMALL, "--gpus", "8", "--replicas", "3"], "--replicas"),
-        ([*SMALL, "--gpus", "2000000"], "rows"),
+        ([*SMALL, "--gpus", "200000"], "rows"),
+        ([*SMALL, "--gpus", "2147483647", "--replicas", "2147483647"], "at most 1048576"),
+        (["mixtral-8x7b", "--gpus", "12"], "experts are fewer"),
+        ([*SMALL, "--optimizer", "sgd", "--optimizer-impl", "fused"], "no fused SGD"),
+        ([*SMALL, "--alloc-conf", "backend:cudaMallocAsync"], "--alloc-conf"),
+        ([*SMALL, "--alloc-conf", "expandable_segment:True"], "--alloc-conf: torch refuses"),
+        ([*SMALL, "--alloc-conf", "max_split_size_mb:abc"], "--alloc-conf: torch refuses"),
         ([*SMALL, "--rank", "8"], "--rank"),
         ([*SMALL, "--gpu-memory", "1KiB"], "--gpu-memory"),
         ([*SMALL, "--json", "no/such/folder/out.json"], "--json"),
@@ -168,26 +181,51 @@ def test_bad_usage_is_told_and_nothing_is_left_behind(plimsoll, tmp_path, argume
 
 
 HOSTILE = {
-    "deep": "[" * 100000,
-    "huge number": '{"model_type": "llama", "vocab_size": 1' + "0" * 400 + "}",
-    "wrong type": '{"model_type": "llama", "vocab_size": "many"}',
-    "NaN": '{"model_type": "llama", "vocab_size": NaN}',
-    "heads": '{"model_type": "llama", "vocab_size": 9, "hidden_size": 10, "intermediate_size": 9, "num_hidden_layers": 1, "num_attention_heads": 3}',
-    "unknown": '{"model_type": "rwkv"}',
-    "empty": "",
+    "deep": ("[" * 100000, "nested deeper than 32 levels"),
+    "huge number": ('{"model_type": "llama", "vocab_size": 1' + "0" * 400 + "}", "out of range"),
+    "wrong type": ('{"model_type": "llama", "vocab_size": "many"}', "field 'vocab_size' must be a whole number"),
+    "NaN": ('{"model_type": "llama", "vocab_size": NaN}', "not JSON"),
+    "heads": (
+        '{"model_type": "llama", "vocab_size": 9, "hidden_size": 10, "intermediate_size": 9, "num_hidden_layers": 1, '
+        '"num_attention_heads": 3}',
+        "field 'num_attention_heads' must divide hidden_size",
+    ),
+    "unknown": ('{"model_type": "rwkv"}', "Known are: llama, mistral"),
+    "quantized": ('{"model_type": "llama", "quantization_config": {"bits": 4}}', "field 'quantization_config'"),
+    "empty": ("", "not JSON"),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_configs_are_refused(plimsoll, tmp_path, kind):
-    (tmp_path / "config.json").write_text(HOSTILE[kind])
-    assert "config.json" in plimsoll("plan", "config.json", code=USAGE).stderr
+    text, said = HOSTILE[kind]
+    (tmp_path / "config.json").write_text(text)
+    assert said in plimsoll("plan", "config.json", code=USAGE).stderr
 
 
 def test_a_file_of_a_gigabyte_is_no_config(plimsoll, tmp_path):
     with open(tmp_path / "config.json", "wb") as file:
         file.truncate(1 << 30)
     assert "larger than 4 MiB" in plimsoll("plan", "config.json", code=USAGE).stderr
+
+
+def test_what_no_card_holds_is_said_to_be_more(plimsoll):
+    huge = plimsoll("plan", "llama3-8b", "--batch", "2000", code=DOES_NOT_FIT).stdout
+    assert "it takes more than" in huge.splitlines()[0] and "what follows ends there" in huge
+
+
+def test_the_environment_does_not_change_a_plan(plimsoll):
+    settings = {"CUBLAS_WORKSPACE_CONFIG": ":4096:2", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "x:y"}
+    plain, changed = (
+        json.loads(plimsoll("plan", *SMALL, "--json", "-", **environment).stdout)["peak"] for environment in ({}, settings)
+    )
+    assert plain == changed
+
+
+def test_output_that_is_lost_is_no_success(plimsoll_command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([plimsoll_command, "plan", *SMALL], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == FAILED and "standard output" in done.stderr
 
 
 def test_a_worker_that_is_missing_is_named(plimsoll):

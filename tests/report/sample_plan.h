@@ -90,7 +90,7 @@ inline PlanReport plan_fits() {
       {38_GiB,
        "Activation",
        "saved for backward",
-       "38.00 GiB Activation of 34 modules, most of it output's (3.00 GiB): saved for backward, recomputed, or held by "
+       "38.00 GiB Activation of 34 modules, the largest output (3.00 GiB): saved for backward, recomputed, or held by "
        "outputs.",
        {{"output", 3_GiB}, {"layers.31", 2_GiB}}},
       {12_GiB, "OptState", "state of the optimizer", "12.00 GiB OptState of 34 modules: state of the optimizer.", {}},

@@ -266,6 +266,11 @@ Architecture read_config(std::string_view text, const std::string& origin) {
     throw FormatError(origin + ": expected a JSON object, as in a model's config.json, found " + config.type_name());
   const Fields fields(config, origin);
   const auto family = family_of(fields);
+  if (fields.find("quantization_config") != nullptr) {
+    fields.fail("quantization_config",
+                "asks for quantized weights, which are not planned here: leave it out to plan "
+                "training in the dtypes of the job's flags");
+  }
   auto architecture = family == Family::kGPT2 ? gpt2(fields) : llama_like(fields, family);
   try {
     count_parameters(architecture);

@@ -61,7 +61,10 @@ int plimsoll_main(const std::vector<std::string>& arguments, const Streams& stre
   try {
     const Command command = parse_command_line(arguments, version());
     is_run = std::holds_alternative<RunOptions>(command);
-    return std::visit(Dispatch{.streams = streams}, command);
+    const int exit_code = std::visit(Dispatch{.streams = streams}, command);
+    // A full disk behind a redirection must not pass for an answer.
+    if (!is_run && !streams.out.flush()) return said("cannot write to standard output", kExitFailed);
+    return exit_code;
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal;
   } catch (const InternalError& error) {

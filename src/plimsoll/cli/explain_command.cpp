@@ -14,7 +14,7 @@ int explain_command(const ExplainOptions& options, const Installation& installat
   const ReadJob read = read_job(options.job);
   const architecture::Architecture model = model_of(read.job);
   check_job(read.job, model, installation);
-  tell_about_file(options.job, read.file, streams.err);
+  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
   // The job itself and each change at once: none needs to know of another.
   const std::vector<Change> changes = single_changes(read.job, model);

@@ -45,7 +45,7 @@ int fit_command(const FitOptions& options, const Installation& installation, con
   const job::Job first = job_with(read.job, field.name, field.candidates.value(0));
   check_job(first, model, installation);
   check_document(options.report.json, "--json");
-  tell_about_file(options.job, read.file, streams.err);
+  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
   const auto planning = start(options.processes);
   const bool least = options.search == FitOptions::Search::kGpus;

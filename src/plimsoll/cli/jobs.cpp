@@ -35,8 +35,8 @@ ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& mor
   return read;
 }
 
-void tell_about_file(const JobOptions& options, const job::JobFile& file, std::ostream& err) {
-  if (!options.file || !file.torchtitan) return;
+void tell_about_file(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err) {
+  if (!options.file || !file.torchtitan || quiet) return;
   const std::string start = "plimsoll: " + *options.file + " is read as torchtitan's; ";
   if (!file.passed_over.empty()) {
     err << start << "passed over, as they change no memory here: " << joined(file.passed_over) << "\n";

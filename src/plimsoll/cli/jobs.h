@@ -25,7 +25,7 @@ struct ReadJob {
 ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& more = {});
 
 /// Says in one line which fields of torchtitan's were passed over, in another which of its defaults were assumed.
-void tell_about_file(const JobOptions& options, const job::JobFile& file, std::ostream& err);
+void tell_about_file(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err);
 
 /// The model that the job names, with its parameters counted once: a count that overflows is found here.
 architecture::Architecture model_of(const job::Job& job);

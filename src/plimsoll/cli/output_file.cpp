@@ -93,7 +93,10 @@ void move_into_place(const fs::path& source, const fs::path& file) {
   const fs::path target = target_of(file);
   std::error_code error;
   if (is_special(target)) {
-    std::ofstream(target, std::ios::binary) << std::ifstream(source, std::ios::binary).rdbuf();
+    std::ofstream stream(target, std::ios::binary);
+    stream << std::ifstream(source, std::ios::binary).rdbuf();
+    stream.close();
+    if (!stream) fail(file, std::strerror(errno));
     return;
   }
   const fs::path part = beside(target);

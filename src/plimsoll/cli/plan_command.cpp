@@ -37,21 +37,23 @@ int plan_command(const PlanOptions& options, const Installation& installation, c
   check_document(options.report.json, "--json");
   check_binary(options.log, "--log");
   check_binary(options.snapshot, "--snapshot");
-  tell_about_file(options.job, read.file, streams.err);
+  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
-  const auto planning = start(1);
-  const TemporaryFolder folder;
   PlanRequest request = request_for(read.job, installation, options.report.depth);
-  if (options.log) request.log = folder.path() / "events.log";
-  if (options.snapshot) request.snapshot = folder.path() / "snapshot.pickle";
   report::PlanReport report;
   {
+    // All of it is gone before anything is printed: a reader that closes its end must leave nothing behind.
+    const auto planning = start(1);
+    std::optional<TemporaryFolder> folder;
+    if (options.log || options.snapshot) folder.emplace();
+    if (options.log) request.log = folder->path() / "events.log";
+    if (options.snapshot) request.snapshot = folder->path() / "snapshot.pickle";
     Progress progress(streams.err, streams.progress && !options.report.quiet);
     progress.show(0, 0, "planning " + read.job.model + " on " + std::to_string(read.job.gpus) + " GPUs");
     report = report_or_throw(std::move(planning->run({request}).at(0)));
+    put_into_place(request.log, options.log, "log", streams);
+    put_into_place(request.snapshot, options.snapshot, "snapshot", streams);
   }
-  put_into_place(request.log, options.log, "log", streams);
-  put_into_place(request.snapshot, options.snapshot, "snapshot", streams);
   write_document(
       options.report.json, [&] { return report::to_json(report); }, streams);
   const bool aside = goes_to_stdout(options.report.json);

@@ -47,7 +47,7 @@ int sweep_command(const SweepOptions& options, const Installation& installation,
   const SweepJobs jobs = sweep_jobs(options.job, installation);
   check_document(options.report.json, "--json");
   check_document(options.csv, "--csv");
-  tell_about_file(options.job, jobs.file, streams.err);
+  tell_about_file(options.job, jobs.file, options.report.quiet, streams.err);
   const auto count = static_cast<std::size_t>(
       std::count_if(jobs.rows.begin(), jobs.rows.end(), [](const SweepJob& row) { return row.job.has_value(); }));
   const job::Job& one =

@@ -154,7 +154,9 @@ ProcessGroup init_process_group(InitOptions options) {
   if (options.backend.empty()) {
     options.backend = at::globalContext().hasCUDA() ? "nccl" : "gloo";
   }
-  services_of(options.backend);  // Throws for one that is none.
+  const auto services = services_of(options.backend);
+  const bool meets_nobody =
+      std::ranges::all_of(services, [](const auto& service) { return service.kind->name == "fake"; });
   const int size = given_or_environment(options.world_size, "world_size", "WORLD_SIZE");
   TORCH_CHECK_VALUE(size > 0, "init_process_group: the world size must be positive, and is ", size, ".");
   const int rank = given_or_environment(options.rank, "rank", "RANK");
@@ -164,7 +166,7 @@ ProcessGroup init_process_group(InitOptions options) {
                     options.timeout.count(), " ms.");
   auto store = options.store;
   if (!store) {
-    if (options.backend == "fake") {
+    if (meets_nobody) {
       store = c10::make_intrusive<c10d::HashStore>();
     } else {
       store = environment_store(rank, size, options.timeout);

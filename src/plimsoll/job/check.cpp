@@ -16,6 +16,7 @@ namespace {
 using architecture::Architecture;
 
 constexpr std::int64_t kUsualSequence = 8192;
+constexpr std::int64_t kMostGpus = 1 << 20;
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
@@ -47,6 +48,9 @@ void check_counts(const Job& job) {
 }
 
 void check_ranks(const Job& job) {
+  if (job.gpus > kMostGpus) {
+    refuse("--gpus " + text(job.gpus) + " is more than there are anywhere: give at most " + text(kMostGpus));
+  }
   if (job.gpus % job.replicas != 0) {
     refuse("--replicas " + text(job.replicas) + " does not divide --gpus " + text(job.gpus) +
            ": each replica is sharded over gpus / replicas GPUs");
@@ -81,6 +85,33 @@ void check_shards(std::int64_t shards, const Architecture& a) {
       "the parameters are shared by " + text(shards) + " GPUs (gpus / replicas), and none has more than " +
       text(most_rows(a)) +
       " rows: FSDP2 shards dimension 0, so some GPUs would have nothing at all. Use fewer --gpus or more --replicas");
+}
+
+/// Fewer experts than GPUs to share them are split along their width, which must be even.
+void check_experts(std::int64_t shards, const Architecture& a) {
+  if (!a.experts || shards <= a.experts->count) return;
+  const std::int64_t hidden = a.experts->hidden;
+  if (hidden % shards == 0 && a.dim % shards == 0) return;
+  refuse("the " + text(a.experts->count) + " experts are fewer than the " + text(shards) +
+         " GPUs that share the parameters (gpus / replicas), and their width " + text(hidden) + " or the hidden size " +
+         text(a.dim) +
+         " cannot be split evenly over so many: give --gpus and --replicas so that gpus / replicas is at most " +
+         text(a.experts->count) + " or divides both");
+}
+
+void check_optimizer(const Job& job) {
+  const bool sharded = job.gpus > 1 || job.offload == Offload::kParams;
+  if (sharded && job.optimizer == OptimizerKind::kSgd && job.optimizer_impl == OptimizerImpl::kFused) {
+    refuse("--optimizer-impl fused with --optimizer sgd: torch has no fused SGD for sharded parameters; give foreach");
+  }
+}
+
+void check_alloc_conf(const Job& job) {
+  if (job.alloc_conf && job.alloc_conf->find("backend:cudaMallocAsync") != std::string::npos) {
+    refuse(
+        "--alloc-conf backend:cudaMallocAsync: plans read the books of PyTorch's own caching allocator, which that "
+        "leaves out; `plimsoll run` takes it");
+  }
 }
 
 void check_sequence(const Job& job, const Architecture& a) {
@@ -136,7 +167,10 @@ void check(const Job& job, const Architecture& architecture) {
   const std::int64_t shards = job.gpus / job.replicas;
   check_reshard(job, shards);
   check_shards(shards, architecture);
+  check_experts(shards, architecture);
   check_sequence(job, architecture);
+  check_optimizer(job);
+  check_alloc_conf(job);
   if (job.accum_no_sync && job.grad_accum < 2) {
     refuse("--accum-no-sync needs --grad-accum of 2 or more, found " + text(job.grad_accum) +
            ": with one backward a step there is nothing to put off");

@@ -20,7 +20,10 @@ struct Alias {
   std::string_view name;
   std::string_view preset;
 };
-constexpr Alias kAliases[] = {{"llama3-405b", "llama3.1-405b"}};
+constexpr Alias kAliases[] = {{"llama3-405b", "llama3.1-405b"},  {"llama3.3-70b", "llama3.1-70b"},
+                              {"qwen2-0.5b", "qwen2.5-0.5b"},    {"qwen2-1.5b", "qwen2.5-1.5b"},
+                              {"qwen2-7b", "qwen2.5-7b"},        {"qwen2-72b", "qwen2.5-72b"},
+                              {"mistral-7b", "mistral-7b-v0.3"}, {"mistral-7b-v0.2", "mistral-7b-v0.1"}};
 
 }  // namespace
 
@@ -45,6 +48,11 @@ architecture::Architecture find_model(const std::string& model) {
       throw InvalidArgument(model + " is a folder without a config.json: give a model's folder or its config");
     }
     return architecture::read_config_file(config);
+  }
+  if (is_path(model) && !model.ends_with(".json") && !fs::exists(model, error)) {
+    throw InvalidArgument("there is no " + model +
+                          ": models are not fetched from anywhere; give the path of its config.json, or one of "
+                          "the names that `plimsoll models` lists");
   }
   if (is_path(model) || fs::exists(model, error)) return architecture::read_config_file(model);
   std::vector<std::string> names;

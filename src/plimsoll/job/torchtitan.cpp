@@ -78,6 +78,7 @@ class Reader : private TitanFile {
       const std::string& policy = text("parallelism.fsdp_reshard_after_forward", *value);
       set("parallelism.fsdp_reshard_after_forward", *value, "reshard-after-forward",
           policy == "default" ? Value("auto") : Value(policy));
+      if (policy == "always") job_.keep_last_block = false;
     }
     if (const auto* value = find("training.data_parallel_type")) {
       if (lower(text("training.data_parallel_type", *value)) != "fsdp") not_fsdp("training.data_parallel_type", *value);
@@ -156,7 +157,9 @@ class Reader : private TitanFile {
         if (shards == 1 && job_.replicas > 1) not_fsdp(name, *value);
         job_.gpus = parse_whole("replicas × " + name, std::to_string(shards * job_.replicas), 1);
       });
+      return;
     }
+    if (!has_flag("gpus")) file_.assumed.emplace_back("the number of GPUs, " + std::to_string(job_.gpus) + " (--gpus)");
   }
 
   void read_defaults() {

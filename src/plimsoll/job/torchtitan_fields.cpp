@@ -17,7 +17,8 @@ constexpr TitanTable kTables[] = {
      "save_for_all_ranks enable_wandb"},
     {.name = "model",
      .mapped = "name flavor norm_type",
-     .passed_over = "tokenizer_path tokenizer_name hf_assets_path print_after_conversion use_flex_attn attn_mask_type",
+     .passed_over = "tokenizer_path tokenizer_name hf_assets_path print_after_conversion attn_mask_type",
+     .must_be_false = "use_flex_attn",
      .must_be_empty = "converters"},
     {.name = "optimizer",
      .mapped = "name implementation fused",
@@ -56,9 +57,11 @@ constexpr TitanTable kTables[] = {
      "initial_load_in_hf initial_load_in_hf_quantized additional_load_in_hf model_weights_only "
      "last_save_model_only last_save_in_hf export_dtype create_seed_checkpoint async_mode keep_latest_k "
      "load_step load_only exclude_from_loading enable_first_step_checkpoint"},
-    {"activation_checkpoint", "mode selective_ac_option",
-     "per_op_sac_force_recompute_mm_shapes_by_fqns early_stop memory_budget visualize_memory_budget_pareto "
-     "preserve_rng_state determinism_check debug"},
+    {.name = "activation_checkpoint",
+     .mapped = "mode selective_ac_option",
+     .passed_over =
+         "early_stop memory_budget visualize_memory_budget_pareto preserve_rng_state determinism_check debug",
+     .must_be_empty = "per_op_sac_force_recompute_mm_shapes_by_fqns"},
     {.name = "compile", .mapped = "", .passed_over = "components backend", .must_be_false = "enable"},
     // Converters are what switches these on; the tables alone change nothing.
     {.name = "float8",
@@ -79,7 +82,10 @@ constexpr TitanTable kTables[] = {
                     "sync_steps should_quantize fragment_sync_delay fragment_update_alpha",
      .must_be_false = "enable"},
     {.name = "liger_kernel", .mapped = "", .passed_over = "", .must_be_false = "enable_fused_linear_cross_entropy"},
-    {"validation", "", "enable enabled dataset dataset_path local_batch_size seq_len freq steps dataloader.*"},
+    {.name = "validation",
+     .mapped = "",
+     .passed_over = "dataset dataset_path local_batch_size seq_len freq steps dataloader.*",
+     .must_be_false = "enable enabled"},
     {"debug", "", "seed deterministic deterministic_warn_only moe_force_load_balance print_config save_config_file"},
 };
 

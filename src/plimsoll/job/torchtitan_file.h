@@ -9,7 +9,7 @@
 namespace plimsoll::job {
 
 /// What to do about a configuration that is not planned here.
-inline constexpr const char* kRunInstead = "use `plimsoll run`, which runs torchtitan itself on the pretend GPU";
+inline constexpr const char* kRunInstead = "use `plimsoll run` with the training script itself";
 
 /// A configuration of torchtitan's whose fields are all known, and which asks for nothing that is not planned here.
 /// Those that mean something are found by name, "training.seq_len".

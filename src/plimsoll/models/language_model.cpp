@@ -75,8 +75,17 @@ void LanguageModelImpl::move_buffers(at::Device device) {
 }
 
 void LanguageModelImpl::init_weights() {
+  copy_turns([&](at::IntArrayRef sizes) { return rotations(head_dim_, sizes[0], rope_theta_); });
+  init_parameters();
+}
+
+void LanguageModelImpl::copy_turns(const std::function<at::Tensor(at::IntArrayRef)>& table) {
   const at::NoGradGuard no_grad;
-  if (turns_.defined()) turns_.copy_(rotations(head_dim_, turns_.size(0), rope_theta_));
+  if (turns_.defined()) turns_.copy_(table(turns_.sizes()));
+}
+
+void LanguageModelImpl::init_parameters() {
+  const at::NoGradGuard no_grad;
   for (const auto& parameter : distinct_parameters()) {
     if (parameter.dim() > 1) {
       parameter.normal_(0, 0.02);

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,6 +37,9 @@ class LanguageModelImpl : public torch::nn::Module {
 
   /// Gives parameters and the rotary table their first values, without temporaries on the device.
   void init_weights();
+  /// Its two parts, for those who need no values: what `table` makes is copied to the rotary table, where there is one.
+  void copy_turns(const std::function<at::Tensor(at::IntArrayRef sizes)>& table);
+  void init_parameters();
 
   /// For a model whose parameters stay on the CPU.
   void move_buffers(at::Device device);

@@ -46,7 +46,8 @@ std::vector<report::PlanCause> causes_of(const std::vector<LiveTensor>& alive) {
     for (const auto& [name, bytes] : owners) cause.bytes += static_cast<Bytes>(bytes);
     set_owners(cause, owners);
     cause.sentence = format_bytes(cause.bytes) + " " + category + " of " + std::to_string(owners.size()) +
-                     (owners.size() == 1 ? " owner" : " owners") + ", most of it of " + cause.owners.front().first;
+                     (owners.size() == 1 ? " owner" : " owners") + ", the largest " + cause.owners.front().first +
+                     " (" + format_bytes(cause.owners.front().second) + ")";
     causes.push_back(std::move(cause));
   }
   std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

@@ -49,9 +49,13 @@ std::vector<std::string> members_of(std::string_view owner) {
   return members;
 }
 
+struct Natural {
+  bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
+};
+
 struct Rows {
-  std::map<std::string, ByCategory> modules;  ///< By path, with all below.
-  std::map<std::string, ByCategory> groups;   ///< Of modules that are sharded together.
+  std::map<std::string, ByCategory> modules;          ///< By path, with all below.
+  std::map<std::string, ByCategory, Natural> groups;  ///< Of modules that are sharded together.
   std::map<std::string, ByCategory> others;
 };
 

@@ -1,5 +1,7 @@
 #include "plimsoll/plan/run_job.h"
 
+#include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
@@ -63,7 +65,7 @@ std::vector<std::string> notes_on(const job::Job& job, const architecture::Archi
         "does not change memory");
   }
   if (architecture.family == architecture::Family::kGPT2) notes.emplace_back("trained without dropout");
-  if (job.gpus == 1 && job.param_dtype != job.master_dtype) {
+  if (job.gpus == 1 && job.offload == job::Offload::kNone && job.param_dtype != job.master_dtype) {
     notes.emplace_back("one GPU: nothing is sharded, and the model runs under autocast");
   }
   return notes;
@@ -117,10 +119,13 @@ report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const Ph
   return oom;
 }
 
+/// MemTracker and FSDPMemTracker spell it differently, as torch's do; a document has one name for one thing.
+std::string category_name(const std::string& category) { return category == "Optstate" ? "OptState" : category; }
+
 std::vector<report::CategoryBytes> categories_of(const DeviceSnapshot& snapshot) {
   std::vector<report::CategoryBytes> categories;
   for (const auto& [category, bytes] : snapshot.categories()) {
-    if (bytes != 0) categories.push_back({category, static_cast<Bytes>(bytes)});
+    if (bytes != 0) categories.push_back({category_name(category), static_cast<Bytes>(bytes)});
   }
   std::stable_sort(categories.begin(), categories.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -159,6 +164,7 @@ class Run {
 
   report::PlanReport take() {
     const auto began = Clock::now();
+    check_alloc_conf();
     c10::cuda::set_device(0);
     allocator::init(c10::cuda::device_count());
     if (wanted_.snapshot) torch::cuda::_record_memory_history("all", std::nullopt, "all");
@@ -187,6 +193,22 @@ class Run {
   }
 
  private:
+  /// torch reads the environment when its allocator is first asked for something.
+  void check_alloc_conf() const {
+    try {
+      c10::CachingAllocator::AcceleratorAllocatorConfig::instance();
+      allocator::CUDAAllocatorConfig::instance();
+    } catch (const c10::Error& error) {
+      refuse_alloc_conf(first_line(error.what_without_backtrace()));
+    } catch (const std::exception& error) {  // std::stoull's, for what should be a number
+      refuse_alloc_conf(std::string("a value is none of its kind (") + error.what() + ")");
+    }
+  }
+
+  [[noreturn]] void refuse_alloc_conf(const std::string& why) const {
+    throw InvalidArgument("--alloc-conf: torch refuses '" + job_.alloc_conf.value_or("") + "': " + why);
+  }
+
   std::unique_ptr<MemTracker> make_tracker(Trainer& trainer) {
     MemTrackerOptions options;
     if (wanted_.log) options.log = &log_;
@@ -225,7 +247,8 @@ class Run {
                           std::to_string(report_.peak.active));
     }
     report_.peak.categories = categories_of(gpu->second);
-    const auto alive = tracker.alive_at_peak(kDevice);
+    auto alive = tracker.alive_at_peak(kDevice);
+    for (auto& tensor : alive) tensor.category = category_name(tensor.category);
     if (fsdp_ != nullptr) {
       const auto explanation = fsdp_->explain();
       const auto module = with_readable_paths(explanation.module);

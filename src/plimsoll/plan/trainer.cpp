@@ -92,7 +92,8 @@ fsdp::ReshardAfterForward of_blocks(const job::Reshard& reshard) {
 }
 
 /// The root's parameters are needed first in backward, so by default they stay.
-fsdp::ReshardAfterForward of_root(const job::Reshard& reshard) {
+fsdp::ReshardAfterForward of_root(const job::Reshard& reshard, bool is_all) {
+  if (is_all && reshard.kind == job::Reshard::Kind::kToMesh) return static_cast<int>(reshard.ranks);
   if (reshard.kind == job::Reshard::Kind::kAlways) return true;
   if (reshard.kind == job::Reshard::Kind::kNever) return false;
   return {};
@@ -151,7 +152,8 @@ Trainer::Trainer(const job::Job& job, const architecture::Architecture& architec
     shard();
     agree_on_seed();
   }
-  model_->init_weights();
+  model_->init_parameters();
+  model_->copy_turns([](at::IntArrayRef sizes) { return at::empty(sizes, at::kComplexFloat); });
   parameters_ = model_->distinct_parameters();
   optimizer_ = make_optimizer(job_, parameters_);
 }
@@ -178,17 +180,18 @@ void Trainer::shard() {
     options.reshard_after_forward = kept ? false : of_blocks(job_.reshard_after_forward);
     fsdp::fully_shard(std::vector<fsdp::ModuleRef>(blocks.begin() + first, blocks.begin() + end), options);
   }
-  options.reshard_after_forward = of_root(job_.reshard_after_forward);
+  options.reshard_after_forward = of_root(job_.reshard_after_forward, /*is_all=*/group == 0);
   fsdp::fully_shard(model_, options);
   fsdp::to_empty(model_, offloads() ? at::Device(at::kCPU) : device_);
   if (offloads()) model_->move_buffers(device_);
 }
 
 void Trainer::train_micro_batch(std::int64_t micro, PhaseMeter& meter) {
-  if (job_.accum_no_sync) {
+  if (job_.accum_no_sync && sharded()) {
     fsdp::FSDPModule(model_).set_requires_gradient_sync(micro == job_.grad_accum - 1);
   }
-  const auto batch = [&] { return at::zeros({job_.batch, sequence_}, at::kLong).to(device_); };
+  // Nobody reads the values, and memory that is not written takes no room on the machine that plans.
+  const auto batch = [&] { return at::empty({job_.batch, sequence_}, at::kLong).to(device_); };
   tokens_ = batch();
   targets_ = batch();
   if (on_inputs) on_inputs(tokens_, targets_);

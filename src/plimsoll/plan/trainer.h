@@ -29,8 +29,9 @@ class Trainer {
 
   models::LanguageModel& model() { return model_; }
   nn::Optimizer& optimizer() { return *optimizer_; }
-  bool sharded() const { return job_.gpus > 1; }
   bool offloads() const { return job_.offload == job::Offload::kParams; }
+  /// Offloading is FSDP2's too, and so one GPU that offloads is a mesh of one.
+  bool sharded() const { return job_.gpus > 1 || offloads(); }
   /// Of each module by its path, before it was sharded.
   const std::map<std::string, std::int64_t>& parameters_of() const { return parameters_of_; }
 

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Cards to try, one after the other, where memory runs out on the job's own.
-constexpr std::array<Bytes, 2> kLargerCards = {Bytes{2} << 40, Bytes{16} << 40};
+constexpr std::array<Bytes, 2> kLargerCards = {Bytes{2} << 40, Bytes{24} << 40};
 
 struct Request {
   std::int64_t id = 0;
@@ -90,6 +90,10 @@ void set_card(const Request& request, std::optional<Bytes> memory) {
     setenv("PLIMSOLL_GPU_MEMORY", std::to_string(*memory).c_str(), 1);
   } else {
     unsetenv("PLIMSOLL_GPU_MEMORY");
+  }
+  // The same job is the same plan, whoever asks.
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_NO_CUDA_MEMORY_CACHING"}) {
+    unsetenv(name);
   }
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
     if (request.job.alloc_conf) {

@@ -18,10 +18,20 @@ struct Row {
   Bytes highest;
 };
 
+Bytes bytes_of(const PlanModule& module, const std::string& category) {
+  for (const CategoryBytes& entry : module.at_peak) {
+    if (entry.category == category) return entry.bytes;
+  }
+  return 0;
+}
+
 bool alike(const PlanModule& a, const PlanModule& b) {
-  return std::equal(
-      a.at_peak.begin(), a.at_peak.end(), b.at_peak.begin(), b.at_peak.end(),
-      [](const auto& x, const auto& y) { return x.category == y.category && same_but_for_rests(x.bytes, y.bytes); });
+  const auto has_as_much = [](const PlanModule& one, const PlanModule& other) {
+    return std::all_of(one.at_peak.begin(), one.at_peak.end(), [&](const CategoryBytes& entry) {
+      return same_but_for_rests(entry.bytes, bytes_of(other, entry.category));
+    });
+  };
+  return has_as_much(a, b) && has_as_much(b, a);
 }
 
 /// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every
@@ -49,13 +59,6 @@ std::vector<Row> rows_of(const std::vector<const PlanModule*>& modules) {
     rows.push_back(row);
   }
   return rows;
-}
-
-Bytes bytes_of(const PlanModule& module, const std::string& category) {
-  for (const CategoryBytes& entry : module.at_peak) {
-    if (entry.category == category) return entry.bytes;
-  }
-  return 0;
 }
 
 std::string render(const std::vector<Row>& rows, std::vector<CategoryBytes> categories, std::size_t shown,
@@ -121,7 +124,9 @@ std::string module_table(const PlanReport& report, std::size_t depth, const Amou
   std::string text = "\nThe peak by module\n" + table;
   const auto is_folded = [](const Row& row) { return row.label.find("\u00D7") != std::string::npos; };
   if (left_out > 0) text += "  and " + counted(left_out, "row") + " more; the JSON has them all\n";
-  text += "  * fully_shard was applied to it; highest: all memory of the card that was active while it ran\n";
+  const bool sharded = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.module->fsdp_unit; });
+  text += std::string("  ") + (sharded ? "* fully_shard was applied to it; " : "") +
+          "highest: all memory of the card that was active while it ran\n";
   if (std::any_of(rows.begin(), rows.end(), is_folded)) {
     text +=
         "  \u00D7: so many that are alike, but for the allocator's rounding; the numbers are of the first, and highest "

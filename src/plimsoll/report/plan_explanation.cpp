@@ -70,7 +70,7 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
   std::string text = verdict_line(report, amounts, options.colour);
   if (options.quiet) return text;
   text += why_it_does_not_fit(report, amounts) + subject(report) + causes(report, amounts);
-  if (savings.empty()) return text;
+  if (savings.empty() || report.is_cut_short()) return text;
 
   const bool active = is_squeezed(report);
   std::vector<const Saving*> useful;

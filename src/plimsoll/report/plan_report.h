@@ -102,6 +102,8 @@ struct PlanReport {
   double seconds = 0;       ///< Of everything, on this machine.
 
   bool fits() const { return !oom; }
+  /// Even the largest card that was tried was too small: nothing is known of the peak but that it is higher.
+  bool is_cut_short() const { return oom && causes.empty(); }
 };
 
 struct PlanTextOptions {

@@ -84,8 +84,12 @@ std::string verdict_line(const PlanReport& report, const Amounts& amounts, Colou
   std::string text = paint(verdict_words(verdict) + ":", verdict_ink(verdict), colour) + " ";
   if (report.fits()) {
     text += device + of_card + ", " + spare_or_short(report, amounts);
+  } else if (report.is_cut_short()) {
+    text += "it takes more than " + device + " on the device book, of the card's " + amounts(report.gpu.memory);
   } else if (report.peak.device > report.gpu.memory) {
-    text += device + " needed" + of_card + ": " + spare_or_short(report, amounts);
+    // Where there is room the allocator takes more than it must: this is not the least that would do.
+    text += "with room enough it takes " + device + " on the device book, " +
+            amounts(report.peak.device - report.gpu.memory) + " more than the card's " + amounts(report.gpu.memory);
   } else {
     text += "memory ran out, although on a larger card the job takes only " + device + of_card;
   }
@@ -100,7 +104,8 @@ std::string verdict_line(const PlanReport& report, const Amounts& amounts, Colou
 std::string why_it_does_not_fit(const PlanReport& report, const Amounts& amounts) {
   if (report.fits()) return "";
   return line(exceeding(report, amounts)) + line(ran_out(report, amounts)) +
-         line("What follows is of the same job on a card that is large enough.");
+         line(report.is_cut_short() ? "On the largest card that was tried memory ran out too: what follows ends there."
+                                    : "What follows is of the same job on a card that is large enough.");
 }
 
 std::string peak_moment(const PlanPeak& peak) {

@@ -1,5 +1,7 @@
 #include "plimsoll/report/sweep.h"
 
+#include <algorithm>
+
 #include "plimsoll/report/plan_verdict.h"
 
 namespace plimsoll::report {
@@ -24,14 +26,14 @@ std::string summary(const Sweep& sweep, Colour colour) {
     if (row.result && row.result->fits()) ++fitting;
   }
   const std::string of = " of " + counted(sweep.rows.size(), "combination");
-  const std::string where = " of " + sweep.model + " (" + sweep.gpu.name + ", ";
   std::string text;
   if (fitting > 0) {
     text = paint("fits:", Ink::kGood, colour) + " " + std::to_string(fitting) + of;
   } else {
     text = paint("does not fit:", Ink::kBad, colour) + " none" + of;
   }
-  text += where + format_bytes(sweep.gpu.memory) + ")";
+  text += " of " + sweep.model;
+  if (!sweep.varies_card()) text += " (" + sweep.gpu.name + ", " + format_bytes(sweep.gpu.memory) + ")";
   return text + (failed > 0 ? ", " + std::to_string(failed) + " could not be run" : "") + "\n";
 }
 
@@ -49,6 +51,11 @@ std::vector<std::string> cells_of(const SweepRow& row, const Amounts& amounts) {
 }
 
 }  // namespace
+
+bool Sweep::varies_card() const {
+  return std::any_of(axes.begin(), axes.end(),
+                     [](const std::string& axis) { return axis == "gpu" || axis == "gpu-memory"; });
+}
 
 std::string to_text(const Sweep& sweep, const PlanTextOptions& options) {
   const std::string first = summary(sweep, options.colour);

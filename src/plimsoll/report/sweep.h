@@ -20,6 +20,9 @@ struct Sweep {
   Gpu gpu;
   std::vector<std::string> axes;  ///< Names of settings: "gpus", "checkpoint".
   std::vector<SweepRow> rows;
+
+  /// Whether rows are of different cards; `gpu` is the first one's then.
+  bool varies_card() const;
 };
 
 /// A table, and before it how many fit.

@@ -22,6 +22,11 @@ Json typed(const std::string& text) {
   return text;
 }
 
+/// Below zero: by so much more than the card has.
+std::int64_t spare(const PlanReport& report) {
+  return static_cast<std::int64_t>(report.gpu.memory) - static_cast<std::int64_t>(report.peak.device);
+}
+
 Json row_json(const Sweep& sweep, const SweepRow& row) {
   Json job = Json::object();
   for (std::size_t i = 0; i < std::min(sweep.axes.size(), row.values.size()); ++i) {
@@ -36,6 +41,8 @@ Json row_json(const Sweep& sweep, const SweepRow& row) {
   put("active_bytes", [](const PlanReport& r) { return r.peak.active; });
   put("reserved_bytes", [](const PlanReport& r) { return r.peak.reserved; });
   put("device_bytes", [](const PlanReport& r) { return r.peak.device; });
+  put("memory_bytes", [](const PlanReport& r) { return r.gpu.memory; });
+  put("spare_bytes", [](const PlanReport& r) { return spare(r); });
   put("step", [](const PlanReport& r) { return or_null(r.peak.step); });
   put("phase", [](const PlanReport& r) { return text_or_null(r.peak.phase); });
   put("module", [](const PlanReport& r) { return text_or_null(r.peak.module); });
@@ -62,21 +69,21 @@ std::string line(const std::vector<std::string>& cells) {
 std::string to_csv(const Sweep& sweep) {
   std::vector<std::string> titles;
   for (const std::string& axis : sweep.axes) titles.push_back(underscored(axis));
-  titles.insert(titles.end(), {"fits", "active_bytes", "reserved_bytes", "device_bytes", "spare_bytes", "step", "phase",
-                               "module", "alloc_retries", "error"});
+  titles.insert(titles.end(), {"fits", "active_bytes", "reserved_bytes", "device_bytes", "memory_bytes", "spare_bytes",
+                               "step", "phase", "module", "alloc_retries", "error"});
   std::string text = line(titles);
   for (const SweepRow& row : sweep.rows) {
     std::vector<std::string> cells = row.values;
     cells.resize(sweep.axes.size());
     if (row.result) {
       const PlanPeak& peak = row.result->peak;
-      const auto spare = static_cast<std::int64_t>(row.result->gpu.memory) - static_cast<std::int64_t>(peak.device);
       cells.insert(cells.end(),
                    {row.result->fits() ? "true" : "false", std::to_string(peak.active), std::to_string(peak.reserved),
-                    std::to_string(peak.device), std::to_string(spare), peak.step ? std::to_string(*peak.step) : "",
-                    peak.phase, peak.module, std::to_string(row.result->alloc_retries), ""});
+                    std::to_string(peak.device), std::to_string(row.result->gpu.memory),
+                    std::to_string(spare(*row.result)), peak.step ? std::to_string(*peak.step) : "", peak.phase,
+                    peak.module, std::to_string(row.result->alloc_retries), ""});
     } else {
-      cells.insert(cells.end(), {"", "", "", "", "", "", "", "", "", row.error});
+      cells.insert(cells.end(), {"", "", "", "", "", "", "", "", "", "", row.error});
     }
     text += line(cells);
   }

@@ -191,7 +191,7 @@ std::string of_whom(const Cause& cause) {
   if (std::all_of(owners.begin(), owners.end(), [&](const auto& owner) { return owner.second == largest.second; })) {
     return count + ", " + amount(largest.second) + " each (" + largest.first + " … " + owners.back().first + ")" + rest;
   }
-  return count + ", most of it " + largest.first + "'s (" + amount(largest.second) + ")" + rest;
+  return count + ", the largest " + largest.first + " (" + amount(largest.second) + ")" + rest;
 }
 
 std::string sentence_of(const Cause& cause, std::size_t count, std::size_t shards) {
