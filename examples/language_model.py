@@ -9,6 +9,7 @@ from typing import Optional, Set
 
 import torch
 import torch.nn.functional as F
+from llama import Fp32RMSNorm, repeat_kv, rope_frequencies, rotate
 from torch import nn
 
 
@@ -111,50 +112,15 @@ def read_config(path: str) -> Config:
     )
 
 
-class CompositeRMSNorm(nn.Module):
-    """In fp32 whatever it is given, operator by operator."""
-
-    def __init__(self, dim: int, epsilon: float):
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(dim))
-
-    def normalize(self, x: torch.Tensor) -> torch.Tensor:
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.normalize(x.float()).type_as(x) * self.weight
-
-
 def rms_norm(config: Config, dim: int) -> nn.Module:
     if config.norm == "fused":
         return nn.RMSNorm(dim, eps=config.norm_epsilon)
-    return CompositeRMSNorm(dim, config.norm_epsilon)
+    return Fp32RMSNorm(dim, config.norm_epsilon)
 
 
 def rotations(head_dim: int, positions: int, theta: float) -> torch.Tensor:
-    """One unit complex number for each position and pair of a head's numbers."""
     with torch.device("cpu"):
-        speeds = 1.0 / theta ** (torch.arange(0, head_dim, 2).float() / head_dim)
-        angles = torch.outer(torch.arange(positions).float(), speeds)
-        return torch.polar(torch.ones_like(angles), angles)
-
-
-def rotate(q: torch.Tensor, k: torch.Tensor, turns: torch.Tensor) -> "tuple[torch.Tensor, torch.Tensor]":
-    q_pairs = torch.view_as_complex(q.float().reshape(*q.shape[:-1], -1, 2))
-    k_pairs = torch.view_as_complex(k.float().reshape(*k.shape[:-1], -1, 2))
-    length = q_pairs.shape[1]
-    turns = turns[:length].view(1, length, 1, q_pairs.shape[-1])
-    q_turned = torch.view_as_real(q_pairs * turns).flatten(3)
-    k_turned = torch.view_as_real(k_pairs * turns).flatten(3)
-    return q_turned.type_as(q), k_turned.type_as(k)
-
-
-def repeat_heads(x: torch.Tensor, times: int) -> torch.Tensor:
-    if times == 1:
-        return x
-    batch, length, heads, head_dim = x.shape
-    return x[:, :, :, None, :].expand(batch, length, heads, times, head_dim).reshape(batch, length, -1, head_dim)
+        return rope_frequencies(head_dim, positions, theta)
 
 
 class Attention(nn.Module):
@@ -192,7 +158,7 @@ class Attention(nn.Module):
             k = self.k_norm(k)
         q, k = rotate(q, k, turns)
         times = self.heads // self.kv_heads
-        k, v = repeat_heads(k, times), repeat_heads(v, times)
+        k, v = repeat_kv(k, times), repeat_kv(v, times)
         out = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True)
         return self.wo(out.transpose(1, 2).contiguous().view(batch, length, -1))
 

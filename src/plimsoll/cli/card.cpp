@@ -28,13 +28,4 @@ fs::path profile_file(const std::string& gpu, const Installation& installation) 
   return fs::absolute(known == names.end() ? fs::path(gpu) : installation.profiles() / (*known + ".json"));
 }
 
-report::Gpu gpu_of(const pretend::Profile& profile) {
-  return {.name = profile.name,
-          .device_name = profile.device_name,
-          .memory = profile.memory,
-          .compute_major = profile.compute_major,
-          .compute_minor = profile.compute_minor,
-          .multiprocessors = profile.multiprocessors};
-}
-
 }  // namespace plimsoll::cli

@@ -7,7 +7,6 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/pretend/model/profile.h"
-#include "plimsoll/report/run_report.h"
 
 namespace plimsoll::cli {
 
@@ -18,8 +17,5 @@ pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory
 
 /// The file that the profile of `gpu` is in. REQUIRES: profile_for(gpu, …) holds.
 std::filesystem::path profile_file(const std::string& gpu, const Installation& installation);
-
-/// As reports show a card.
-report::Gpu gpu_of(const pretend::Profile& profile);
 
 }  // namespace plimsoll::cli

@@ -13,7 +13,6 @@ namespace {
 using Search = FitOptions::Search;
 
 constexpr std::int64_t kGpusOfNode = 8;
-constexpr std::int64_t kMostGpus = std::int64_t{1} << 20;
 
 std::int64_t usual_limit(Search search) {
   return search == Search::kBatch ? 65'536 : search == Search::kSeqLen ? 16'777'216 : 16'384;
@@ -40,8 +39,8 @@ void check_limit(std::int64_t limit, std::int64_t multiple) {
 /// 1 to 8, then 16, 24, …; or multiples of one number.
 FitField gpus(const FitOptions& options, const job::Job& job, const architecture::Architecture& model) {
   const std::int64_t limit = options.limit.value_or(usual_limit(Search::kGpus));
-  if (limit > kMostGpus)
-    throw InvalidArgument("--limit of GPUs is " + text(kMostGpus) + " at most, found " + text(limit));
+  if (limit > job::kMostGpus)
+    throw InvalidArgument("--limit of GPUs is " + text(job::kMostGpus) + " at most, found " + text(limit));
   const std::int64_t multiple = options.multiple.value_or(1);
   check_limit(limit, multiple);
   auto values = std::make_shared<std::vector<std::int64_t>>();

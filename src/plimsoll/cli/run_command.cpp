@@ -9,6 +9,7 @@
 #include "plimsoll/cli/commands.h"
 #include "plimsoll/cli/environment.h"
 #include "plimsoll/cli/output_file.h"
+#include "plimsoll/report/gpu_of.h"
 #include "plimsoll/report/run_report.h"
 
 namespace plimsoll::cli {
@@ -20,7 +21,7 @@ bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 
 report::RunReport known_before(const RunOptions& options, const pretend::Profile& profile) {
   report::RunReport report;
-  report.gpu = gpu_of(profile);
+  report.gpu = plimsoll::report::gpu_of(profile);
   report.gpus_per_node = static_cast<int>(options.gpus_per_node);
   report.world_size = static_cast<int>(options.world_size);
   report.rank = static_cast<int>(options.rank);

@@ -16,7 +16,6 @@ namespace {
 using architecture::Architecture;
 
 constexpr std::int64_t kUsualSequence = 8192;
-constexpr std::int64_t kMostGpus = 1 << 20;
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
@@ -100,8 +99,7 @@ void check_experts(std::int64_t shards, const Architecture& a) {
 }
 
 void check_optimizer(const Job& job) {
-  const bool sharded = job.gpus > 1 || job.offload == Offload::kParams;
-  if (sharded && job.optimizer == OptimizerKind::kSgd && job.optimizer_impl == OptimizerImpl::kFused) {
+  if (is_sharded(job) && job.optimizer == OptimizerKind::kSgd && job.optimizer_impl == OptimizerImpl::kFused) {
     refuse("--optimizer-impl fused with --optimizer sgd: torch has no fused SGD for sharded parameters; give foreach");
   }
 }
@@ -160,6 +158,8 @@ std::int64_t sequence(const Job& job, const Architecture& architecture) {
   if (job.seq_len) return *job.seq_len;
   return learns_positions(architecture) ? std::min(kUsualSequence, architecture.positions) : kUsualSequence;
 }
+
+bool is_sharded(const Job& job) { return job.gpus > 1 || job.offload == Offload::kParams; }
 
 void check(const Job& job, const Architecture& architecture) {
   check_counts(job);

@@ -12,17 +12,12 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::string_view kRoot = "LanguageModel";
 constexpr std::string_view kDevice = "cuda:0";
 
 using ByCategory = std::map<std::string, Bytes>;
 
 int parts_of(std::string_view path) {
   return path.empty() ? 0 : 1 + static_cast<int>(std::count(path.begin(), path.end(), '.'));
-}
-
-bool in_model(std::string_view owner) {
-  return owner.starts_with(kRoot) && (owner.size() == kRoot.size() || owner[kRoot.size()] == '.');
 }
 
 /// The path and those of all modules around it, the root's ("") included.
@@ -63,7 +58,7 @@ Rows gather(const std::vector<LiveTensor>& alive) {
   Rows rows;
   for (const auto& tensor : alive) {
     const auto bytes = static_cast<Bytes>(tensor.bytes);
-    if (!in_model(tensor.owner)) {
+    if (!is_in_model(tensor.owner)) {
       rows.others[tensor.owner][tensor.category] += bytes;
       continue;
     }

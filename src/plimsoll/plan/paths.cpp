@@ -38,6 +38,10 @@ std::string with_ranges(const std::string& text) {
 
 }  // namespace
 
+bool is_in_model(std::string_view fqn) {
+  return fqn.starts_with(kRoot) && (fqn.size() == kRoot.size() || fqn[kRoot.size()] == '.');
+}
+
 std::string path_of(std::string_view fqn) {
   if (fqn.starts_with(kRoot)) fqn.remove_prefix(kRoot.size());
   if (fqn.starts_with('.')) fqn.remove_prefix(1);

@@ -22,6 +22,8 @@
 #include "plimsoll/plan/paths.h"
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
+#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/gpu_of.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
 namespace plimsoll::plan {
@@ -32,15 +34,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kDevice = "cuda:0";
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
-
-report::Gpu gpu_of(const pretend::Profile& profile) {
-  return {.name = profile.name,
-          .device_name = profile.device_name,
-          .memory = profile.memory,
-          .compute_major = profile.compute_major,
-          .compute_minor = profile.compute_minor,
-          .multiprocessors = profile.multiprocessors};
-}
 
 report::PlanModel model_of(const job::Job& job, const architecture::Architecture& architecture) {
   const auto count = architecture::count_parameters(architecture);
@@ -65,7 +58,7 @@ std::vector<std::string> notes_on(const job::Job& job, const architecture::Archi
         "does not change memory");
   }
   if (architecture.family == architecture::Family::kGPT2) notes.emplace_back("trained without dropout");
-  if (job.gpus == 1 && job.offload == job::Offload::kNone && job.param_dtype != job.master_dtype) {
+  if (!job::is_sharded(job) && job.param_dtype != job.master_dtype) {
     notes.emplace_back("one GPU: nothing is sharded, and the model runs under autocast");
   }
   return notes;
@@ -96,8 +89,6 @@ class RefusalWatch {
   std::shared_ptr<Refusal> last_ = std::make_shared<Refusal>();
 };
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 /// A library that found no room says so in words of its own.
 bool ran_out(const c10::Error& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
@@ -115,7 +106,7 @@ report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const Ph
                       .reserved = refusal.reserved,
                       .step = meter.step()};
   if (oom.step) oom.phase = meter.phase();
-  oom.message = first_line(error.what_without_backtrace());
+  oom.message = report::first_line(error.what_without_backtrace());
   return oom;
 }
 
@@ -155,7 +146,7 @@ class Run {
       : job_(job), wanted_(wanted), architecture_(job::find_model(job.model)) {
     job::check(job_, architecture_);
     job_.seq_len = job::sequence(job_, architecture_);
-    report_.gpu = gpu_of(pretend::control::profile());
+    report_.gpu = report::gpu_of(pretend::control::profile());
     report_.model = model_of(job_, architecture_);
     report_.job = values_of(job_);
     report_.notes = notes_on(job_, architecture_);
@@ -199,7 +190,7 @@ class Run {
       c10::CachingAllocator::AcceleratorAllocatorConfig::instance();
       allocator::CUDAAllocatorConfig::instance();
     } catch (const c10::Error& error) {
-      refuse_alloc_conf(first_line(error.what_without_backtrace()));
+      refuse_alloc_conf(report::first_line(error.what_without_backtrace()));
     } catch (const std::exception& error) {  // std::stoull's, for what should be a number
       refuse_alloc_conf(std::string("a value is none of its kind (") + error.what() + ")");
     }

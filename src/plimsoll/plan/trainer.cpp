@@ -15,7 +15,6 @@
 #include "plimsoll/fsdp/clip_grad_norm.h"
 #include "plimsoll/fsdp/fully_shard.h"
 #include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/job/check.h"
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/device_scope.h"
 #include "plimsoll/nn/sgd.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plimsoll/architecture/architecture.h"
+#include "plimsoll/job/check.h"
 #include "plimsoll/job/job.h"
 #include "plimsoll/models/language_model.h"
 #include "plimsoll/nn/optimizer.h"
@@ -30,8 +31,7 @@ class Trainer {
   models::LanguageModel& model() { return model_; }
   nn::Optimizer& optimizer() { return *optimizer_; }
   bool offloads() const { return job_.offload == job::Offload::kParams; }
-  /// Offloading is FSDP2's too, and so one GPU that offloads is a mesh of one.
-  bool sharded() const { return job_.gpus > 1 || offloads(); }
+  bool sharded() const { return job::is_sharded(job_); }
   /// Of each module by its path, before it was sharded.
   const std::map<std::string, std::int64_t>& parameters_of() const { return parameters_of_; }
 
