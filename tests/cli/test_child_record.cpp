@@ -29,6 +29,15 @@ const std::string kRecord = R"json({"version": 1, "complete": true, "pid": 7, "m
  "unpretended": ["cufftXtExec"], "ooms_handled": 1, "alloc_retries": 4, "defects": ["Oom.install: x"], "oom": null, "error": null, "exit_code": 0, "seconds": 1.5,
  "stopped_after_steps": true, "other_devices": [{"device": 0, "reserved_peak_bytes": 2}]})json";
 
+const std::string kAttributed = R"json({"version": 1,
+ "peak": {"active_bytes": 10, "module": "layers.1", "stage": "pre-backward", "categories": {"Temp": 7, "Activation": 3}},
+ "modules": [{"name": "", "type": "Net", "fsdp_unit": true, "parameters": 6, "highest_bytes": 10, "total_bytes": 9,
+              "at_peak": {"Temp": 7, "Activation": 2}},
+             {"name": "layers.1", "type": "Block", "fsdp_unit": false, "parameters": 2, "highest_bytes": 8,
+              "total_bytes": 4, "at_peak": {"Temp": 4}}],
+ "causes": [{"bytes": 10, "category": "Temp", "why": "w", "sentence": "s", "owners": [{"name": "layers.1", "bytes": 4}]}],
+ "attribution": null})json";
+
 Record record(std::uint64_t device_bytes, bool main) {
   Record made;
   made.main = main;
@@ -78,6 +87,44 @@ TEST_CASE("a record is read whole") {
   CHECK(values.other_devices.at(0).reserved_peak == 2);
 }
 
+TEST_CASE("whose the memory of the peak was is read in the order of the record") {
+  const RunReport values = parse_record(kAttributed, "7.json").values;
+  CHECK(values.is_attributed());
+  CHECK(values.peak.module == "layers.1");
+  CHECK(values.peak.stage == "pre-backward");
+  using plimsoll::report::CategoryBytes;
+  CHECK(values.peak.categories == std::vector<CategoryBytes>{{"Temp", 7}, {"Activation", 3}});
+  REQUIRE(values.modules.size() == 2);
+  CHECK(values.modules[0].name.empty());
+  CHECK(values.modules[0].type == "Net");
+  CHECK(values.modules[0].fsdp_unit);
+  CHECK(values.modules[0].parameters == 6);
+  CHECK(values.modules[0].highest == 10);
+  CHECK(values.modules[0].total == 9);
+  CHECK(values.modules[0].at_peak == std::vector<CategoryBytes>{{"Temp", 7}, {"Activation", 2}});
+  CHECK(values.modules[1].name == "layers.1");
+  REQUIRE(values.causes.size() == 1);
+  CHECK(values.causes[0].bytes == 10);
+  CHECK(values.causes[0].category == "Temp");
+  CHECK(values.causes[0].why == "w");
+  CHECK(values.causes[0].sentence == "s");
+  CHECK(values.causes[0].owners == std::vector<std::pair<std::string, plimsoll::Bytes>>{{"layers.1", 4}});
+  CHECK(values.attribution.empty());
+}
+
+TEST_CASE("a record that does not say whose the memory was, or says why not, is one all the same") {
+  for (const char* fields :
+       {"", R"(, "peak": {"categories": null, "module": null, "stage": null}, "modules": null, "causes": null)"}) {
+    const RunReport values = parse_record(std::string(R"({"version": 1)") + fields + "}", "x").values;
+    CHECK_FALSE(values.is_attributed());
+    CHECK(values.peak.module.empty());
+    CHECK(values.modules.empty());
+    CHECK(values.causes.empty());
+    CHECK(values.attribution.empty());
+  }
+  CHECK(parse_record(R"({"version": 1, "attribution": "no room"})", "x").values.attribution == "no room");
+}
+
 TEST_CASE("an out-of-memory error and an error of the script are read") {
   const Record read = parse_record(
       R"({"version": 1, "error": {"type": "OutOfMemoryError", "message": "no"}, "oom": {"requested_bytes": 5,
@@ -100,6 +147,16 @@ TEST_CASE("what is not a record is refused by its name") {
                        FormatError);
   CHECK_THROWS_WITH_AS(parse_record(R"({"version": 1, "seconds": "long"})", "7.json"),
                        "7.json is not a record: 'seconds' is of the wrong type", FormatError);
+  CHECK_THROWS_WITH_AS(parse_record(R"({"version": 1, "attribution": 1})", "7.json"),
+                       "7.json is not a record: 'attribution' is of the wrong type", FormatError);
+  CHECK_THROWS_WITH_AS(parse_record(R"({"version": 1, "peak": {"categories": {"Temp": -1}}})", "7.json"),
+                       "7.json is not a record: in it: field 'peak.categories.Temp' must be a whole number from 0 to "
+                       "9223372036854775807, found -1",
+                       FormatError);
+  CHECK_THROWS_WITH_AS(parse_record(R"({"version": 1, "modules": [{"name": "a"}]})", "7.json"),
+                       "7.json is not a record: in it: field 'modules[0].type' is missing", FormatError);
+  CHECK_THROWS_WITH_AS(parse_record(R"({"version": 1, "causes": {}})", "7.json"),
+                       "7.json is not a record: in it: field 'causes' must be a list, found an object", FormatError);
 }
 
 TEST_CASE("all records of a folder are read, and those that are none are named") {
@@ -135,6 +192,23 @@ TEST_CASE("the report is that of the process with the highest device peak; the e
   CHECK(merged.exit_code == 1);
 }
 
+TEST_CASE("categories, modules and causes are those of the process with the highest device peak") {
+  std::vector<Record> records{record(10, true), parse_record(kAttributed, "7.json"), record(20, false)};
+  records[0].values.peak.categories = {{"Gradient", 1}};
+  records[0].values.attribution = "of another process";
+  records[1].values.peak.device = 30;
+  const RunReport merged = merge(records, {}, {0, std::nullopt});
+  CHECK(merged.peak.categories == records[1].values.peak.categories);
+  CHECK(merged.peak.module == "layers.1");
+  CHECK(merged.modules.size() == 2);
+  CHECK(merged.causes.size() == 1);
+  CHECK(merged.attribution.empty());
+  records[1].values.peak.device = 5;
+  const RunReport other = merge(records, {}, {0, std::nullopt});
+  CHECK_FALSE(other.is_attributed());
+  CHECK(other.modules.empty());
+}
+
 TEST_CASE("without any record the report says how it ended") {
   RunReport base;
   base.script = "train.py";
@@ -147,7 +221,15 @@ TEST_CASE("without any record the report says how it ended") {
 
 TEST_CASE("settings for the child") {
   CHECK(to_json(RunSettings{.record_folder = "/t/r"}) ==
-        R"({"record_dir":"/t/r","steps":null,"top":10,"snapshot":null,"progress":false,"main_pid":null})");
-  CHECK(to_json(RunSettings{.record_folder = "/t/r", .steps = 2, .top = 3, .snapshot = "/t/s", .progress = true}) ==
-        R"({"record_dir":"/t/r","steps":2,"top":3,"snapshot":"/t/s","progress":true,"main_pid":null})");
+        R"({"record_dir":"/t/r","steps":null,"top":10,"snapshot":null,"progress":false,"categories":true,"depth":2,)"
+        R"("main_pid":null})");
+  CHECK(to_json(RunSettings{.record_folder = "/t/r",
+                            .steps = 2,
+                            .top = 3,
+                            .snapshot = "/t/s",
+                            .progress = true,
+                            .categories = false,
+                            .depth = 0}) ==
+        R"({"record_dir":"/t/r","steps":2,"top":3,"snapshot":"/t/s","progress":true,"categories":false,"depth":0,)"
+        R"("main_pid":null})");
 }

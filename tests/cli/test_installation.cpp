@@ -66,3 +66,95 @@ TEST_CASE("libraries for another interpreter come from the script that makes the
                        doctest::Contains("CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13 are supported"),
                        InvalidArgument);
 }
+
+namespace {
+
+/// An installed package, whose interpreter is a shell script in an environment of its own.
+class FakePackage {
+ public:
+  FakePackage() {
+    for (const char* part : {"bin", "run", "pretend", "profiles"}) fs::create_directories(path() / part);
+    std::ofstream(path() / "run/__main__.py");
+    std::ofstream(path() / "pretend/libcuda.so.1");
+    for (const char* environment : {"one", "other"}) fs::create_directories(folder_.path() / environment);
+    FakeHome::write_program(folder_.path() / "program", "exit 0");
+    fs::create_symlink(folder_.path() / "program", python());
+    fs::create_symlink("python", folder_.path() / "one/python3");
+    fs::create_symlink(folder_.path() / "program", other_python());
+  }
+
+  fs::path path() const { return folder_.path() / "site-packages/plimsoll"; }
+  fs::path python() const { return folder_.path() / "one/python"; }
+  fs::path other_python() const { return folder_.path() / "other/python"; }
+  Installation installation() const { return find_installation(path() / "bin", "", python()); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a command in an installed package has all its parts there") {
+  const FakePackage package;
+  const Installation found = package.installation();
+  CHECK(found.is_package());
+  CHECK(found.home == package.path());
+  CHECK(found.profiles() == package.path() / "profiles");
+  CHECK(found.runner() == package.path() / "run/__main__.py");
+  CHECK(found.own_libraries() == package.path() / "pretend");
+  const Interpreter interpreter = find_interpreter({}, found);
+  CHECK(interpreter.python == package.python());
+  CHECK(interpreter.library_folder == package.path() / "pretend");
+  CHECK(interpreter.libraries == std::vector{package.path() / "pretend/libcuda.so.1"});
+}
+
+TEST_CASE("PLIMSOLL_HOME wins over the package where it has the sources, and only there") {
+  const FakePackage package;
+  const FakeHome home("exit 0");
+  const fs::path binary_folder = package.path() / "bin";
+  const Installation found = find_installation(binary_folder, home.path(), package.python());
+  CHECK_FALSE(found.is_package());
+  CHECK(found.home == home.path());
+  CHECK(found.own_python() == home.python());
+  CHECK(find_installation(binary_folder, "/nowhere", package.python()).home == package.path());
+}
+
+TEST_CASE("a command that is in no package belongs to the sources that it was built from, or that are named") {
+  CHECK(find_installation("/nowhere/bin", "", "/usr/bin/python3").home == PLIMSOLL_SOURCE_DIR);
+  const Installation named = find_installation("/nowhere/bin", "/elsewhere", "/usr/bin/python3");
+  CHECK_FALSE(named.is_package());
+  CHECK(named.home == "/elsewhere");
+}
+
+TEST_CASE("a package runs its own interpreter, by any of its names, and no other") {
+  const FakePackage package;
+  RunOptions options;
+  options.python = (package.python().parent_path() / "python3").string();
+  CHECK(find_interpreter(options, package.installation()).python == package.python());
+  // The same program, but of another environment: it may have another torch.
+  options.python = package.other_python().string();
+  const std::string message = "--python: the plimsoll in " + package.path().string() +
+                              " is installed for the torch of " + package.python().string() +
+                              "; libraries for that of " + package.other_python().string() +
+                              " can only be built from the sources. Install plimsoll for that interpreter too, or use "
+                              "./plimsoll of the source tree";
+  CHECK_THROWS_WITH_AS(find_interpreter(options, package.installation()), message.c_str(), InvalidArgument);
+  options.python = "/nowhere/python";
+  CHECK_THROWS_WITH_AS(find_interpreter(options, package.installation()), "--python: /nowhere/python does not exist",
+                       InvalidArgument);
+}
+
+TEST_CASE("a package says what it lacks, and what to do") {
+  const FakePackage package;
+  const fs::path binary_folder = package.path() / "bin";
+  const std::string todo =
+      ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that it is installed for";
+  CHECK_THROWS_WITH_AS(find_interpreter({}, find_installation(binary_folder, "", "")),
+                       ("PLIMSOLL_PYTHON is not set" + todo).c_str(), InvalidArgument);
+  CHECK_THROWS_WITH_AS(find_interpreter({}, find_installation(binary_folder, "", "/nowhere/python")),
+                       ("PLIMSOLL_PYTHON is /nowhere/python, which is not a program" + todo).c_str(), InvalidArgument);
+  fs::remove_all(package.path() / "pretend");
+  CHECK_THROWS_WITH_AS(find_interpreter({}, package.installation()),
+                       doctest::Contains("this plimsoll was installed with a CPU build of torch. Install a CUDA build"),
+                       InvalidArgument);
+}

@@ -45,6 +45,9 @@ TEST_CASE("a run needs nothing but a script") {
   CHECK_FALSE(options.json.has_value());
   CHECK_FALSE(options.snapshot.has_value());
   CHECK(options.top == 10);
+  CHECK_FALSE(options.explain);
+  CHECK(options.depth == 2);
+  CHECK(options.categories);
   CHECK_FALSE(options.quiet);
   CHECK_FALSE(options.is_module);
   CHECK(options.script == "train.py");
@@ -76,6 +79,9 @@ TEST_CASE("every option is read") {
                                   "--snapshot",
                                   "s.pickle",
                                   "--top=3",
+                                  "--explain",
+                                  "--depth",
+                                  "0",
                                   "--quiet",
                                   "t.py"});
   CHECK(options.gpu == "A100-40GB");
@@ -90,7 +96,16 @@ TEST_CASE("every option is read") {
   CHECK(options.json == "-");
   CHECK(options.snapshot == "s.pickle");
   CHECK(options.top == 3);
+  CHECK(options.explain);
+  CHECK(options.depth == 0);
+  CHECK(options.categories);
   CHECK(options.quiet);
+}
+
+TEST_CASE("categories can be left out, but not where the peak is to be explained") {
+  CHECK_FALSE(run({"run", "--no-categories", "t.py", "--explain"}).categories);
+  check_refused({"run", "--explain", "--no-categories", "t.py"},
+                "--explain needs the categories that --no-categories leaves out: give one of the two");
 }
 
 TEST_CASE("what stands after the script belongs to the script, untouched") {
@@ -128,7 +143,8 @@ TEST_CASE("help and version are answers") {
   const std::string help = answer({"run", "-h"}).text;
   CHECK(help.find("Usage: plimsoll run [OPTIONS] (script.py | -m module) [arguments...]") != std::string::npos);
   for (const char* option : {"--gpu ", "--gpu-memory", "--gpus-per-node", "--world-size", "--rank", "--python",
-                             "--alloc-conf", "--event-lag", "--steps", "--json", "--snapshot", "--top", "--quiet"}) {
+                             "--alloc-conf", "--event-lag", "--steps", "--json", "--snapshot", "--top", "--depth",
+                             "--explain", "--no-categories", "--quiet"}) {
     CHECK(help.find(option) != std::string::npos);
   }
 }
@@ -162,5 +178,10 @@ TEST_CASE("a command line that makes no sense is refused with one message") {
   check_refused({"run", "--gpus", "H100", "t.py"}, "unknown option --gpus");
   check_refused({"run", "--gpu"}, "--gpu: 1 required");
   check_refused({"run", "--world-size", "many", "t.py"}, "Could not convert: --world-size = many");
+  check_refused({"run", "--depth", "65", "t.py"}, "--depth expects a whole number from 0 to 64, found '65'");
+  check_refused({"run", "--depth", "-1", "t.py"}, "--depth expects a whole number from 0 to 64, found '-1'");
+  check_refused({"run", "--depth", "deep", "t.py"}, "--depth expects a whole number from 0 to 64, found 'deep'");
+  check_refused({"run", "--depth"}, "--depth: 1 required");
+  check_refused({"run", "--explian", "t.py"}, "unknown option --explian");
   check_refused({"run", "--gpu-memory", "much", "t.py"}, "'much' is not an amount of memory");
 }

@@ -61,6 +61,38 @@ TEST_CASE("the report follows on standard output") {
   CHECK(run(FakeHome(leave_record("") + "kill -9 $$")).out.find("signal 9 (Killed) ended it") != std::string::npos);
 }
 
+TEST_CASE("the report goes as deep into modules as asked for, and explains the peak when asked") {
+  const FakeHome home(leave_record(
+      ",\"peak\":{\"device_bytes\":1073741824,\"active_bytes\":1024,\"step\":1,\"phase\":\"backward\","
+      "\"categories\":{\"Activation\":1024}},\"modules\":[{\"name\":\"a.b.c\",\"type\":\"Linear\",\"fsdp_unit\":false,"
+      "\"parameters\":1,\"highest_bytes\":1024,\"total_bytes\":1024,\"at_peak\":{\"Activation\":1024}}],"
+      "\"causes\":[{\"bytes\":1024,\"category\":\"Activation\",\"why\":\"saved\",\"sentence\":\"1.00 KiB saved\","
+      "\"owners\":[]}]"));
+  const std::string plain = run(home).out;
+  CHECK(plain.find("\nThe peak: step 1, backward\n") != std::string::npos);
+  CHECK(plain.find("  Activation  1.00 KiB  100.0 %  results of forward") != std::string::npos);
+  CHECK(plain.find("a.b.c") == std::string::npos);
+  CHECK(plain.find("cause by cause") == std::string::npos);
+  RunOptions options;
+  options.depth = 3;
+  options.explain = true;
+  const std::string explained = run(home, options).out;
+  CHECK(explained.find("\n  a.b.c ") != std::string::npos);
+  CHECK(explained.find("\nThe peak, cause by cause: 1.00 KiB active; step 1, backward\n  1.00 KiB  100.0 %  saved\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("the child is told whether to look for categories, and how deep into modules") {
+  const FakeHome home("printf '%s' \"$PLIMSOLL_RUN\" > \"${0%/.plimsoll/*}/settings\"");
+  run(home);
+  CHECK(contents(home.path() / "settings").find("\"categories\":true,\"depth\":2,") != std::string::npos);
+  RunOptions options;
+  options.categories = false;
+  options.depth = 5;
+  run(home, options);
+  CHECK(contents(home.path() / "settings").find("\"categories\":false,\"depth\":5,") != std::string::npos);
+}
+
 TEST_CASE("JSON to standard output moves the text to standard error") {
   RunOptions options;
   options.json = "-";

@@ -15,7 +15,7 @@ DOCUMENTS = {
     "run": ["fits", "does_not_fit", "with_warnings"],
     "sweep": ["sweep"],
     "fit": ["fit"],
-    "compare": ["compare", "compare_run"],
+    "compare": ["compare", "compare_unattributed", "compare_run"],
 }
 
 

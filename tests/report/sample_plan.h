@@ -2,19 +2,13 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/report/plan_report.h"
+#include "report/sample_modules.h"
 
 /// Reports of plans made by hand, for the golden files.
 namespace sample {
 
 using namespace plimsoll::literals;
 using namespace plimsoll::report;
-
-inline PlanModule module(std::string name, std::string type, std::uint64_t parameters, plimsoll::Bytes highest,
-                         std::vector<CategoryBytes> at_peak, bool fsdp_unit = false) {
-  PlanModule made{std::move(name), std::move(type), fsdp_unit, parameters, highest, 0, std::move(at_peak)};
-  for (const CategoryBytes& entry : made.at_peak) made.total += entry.bytes;
-  return made;
-}
 
 inline StepPeaks plan_step(std::optional<std::int64_t> number, plimsoll::Bytes active) {
   const auto phase = [](plimsoll::Bytes bytes) {
@@ -28,8 +22,8 @@ inline StepPeaks plan_step(std::optional<std::int64_t> number, plimsoll::Bytes a
 }
 
 /// `depth` 3: attention and feed-forward of each block too.
-inline std::vector<PlanModule> plan_modules() {
-  std::vector<PlanModule> modules{
+inline std::vector<ModuleRow> plan_modules() {
+  std::vector<ModuleRow> modules{
       module("", "Llama", 8030261248, 56_GiB,
              {{"Activation", 38_GiB},
               {"OptState", 8_GiB},

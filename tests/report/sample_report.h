@@ -2,6 +2,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/report/run_report.h"
+#include "report/sample_modules.h"
 
 /// Reports made by hand, for the golden files.
 namespace sample {
@@ -23,6 +24,45 @@ inline StepPeaks step(std::optional<std::int64_t> number, plimsoll::Bytes active
            {"optimizer", phase(active / 3)}}};
 }
 
+/// A small model of four blocks under fully_shard, and its optimizer.
+inline void attribute(RunReport& report) {
+  report.peak.module = "layers.3";
+  report.peak.stage = "pre-backward";
+  report.peak.categories = {{"Activation", 12_GiB}, {"OptState", 6_GiB}, {"Sharded Param", 3_GiB}, {"Temp", 1_GiB}};
+  report.modules = {module("", "Transformer", 1610612736, 22_GiB,
+                           {{"Activation", 12_GiB}, {"OptState", 5_GiB}, {"Sharded Param", 3_GiB}, {"Temp", 1_GiB}},
+                           true)};
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "layers." + std::to_string(i);
+    const plimsoll::Bytes highest = 16_GiB + 1_GiB * static_cast<plimsoll::Bytes>(i);
+    report.modules.push_back(module(name, "Block", 268435456, highest,
+                                    {{"Activation", 2_GiB}, {"OptState", 1_GiB}, {"Sharded Param", 512_MiB}}, true));
+    report.modules.push_back(module(name + ".mlp", "MLP", 178956970, highest, {{"Activation", 1_GiB}}));
+  }
+  report.modules.push_back(module("head", "Linear", 536870912, 22_GiB, {{"Activation", 4_GiB}, {"Temp", 1_GiB}}));
+  report.modules.push_back(module("AdamW", "optimizer", 0, 0, {{"OptState", 1_GiB}}));
+  report.causes = {
+      {12_GiB,
+       "Activation",
+       "saved for backward",
+       "12.00 GiB Activation of 5 modules, the largest head (4.00 GiB): saved for backward, recomputed, or "
+       "held by outputs.",
+       {{"head", 4_GiB}, {"layers.3", 2_GiB}}},
+      {6_GiB, "OptState", "state of the optimizer", "6.00 GiB OptState: state of the optimizer.", {}},
+      {3_GiB, "Sharded Param", "this rank's part", "3.00 GiB Sharded Param of 5 modules: this rank's part.", {}},
+      {1_GiB, "Temp", "made by backward", "1.00 GiB Temp of head: made by backward.", {{"head", 1_GiB}}}};
+}
+
+/// As records are that say nothing of whose the memory was.
+inline void forget_attribution(RunReport& report, const std::string& why = "") {
+  report.peak.module.clear();
+  report.peak.stage.clear();
+  report.peak.categories.clear();
+  report.modules.clear();
+  report.causes.clear();
+  report.attribution = why;
+}
+
 inline RunReport fits() {
   RunReport report;
   report.gpu = {"H100-80GB", "NVIDIA H100 80GB HBM3", 84943110144, 9, 0, 132};
@@ -35,7 +75,9 @@ inline RunReport fits() {
   report.torch = "2.13.0+cu130";
   report.python = "3.11.7";
   report.complete = true;
-  report.peak = {22_GiB, 21_GiB, 24_GiB, 26_GiB, 118, 2, "backward", {24_GiB, 520_MiB, 480_MiB, 32_MiB}};
+  static_cast<Peak&>(report.peak) = {22_GiB, 21_GiB, 24_GiB,     26_GiB,
+                                     118,    2,      "backward", {24_GiB, 520_MiB, 480_MiB, 32_MiB}};
+  attribute(report);
   report.before_steps = StepPeaks{std::nullopt, 2_GiB, 2_GiB, 2_GiB, {{"other", {2_GiB, 2_GiB, 2_GiB, 2_GiB, 2_GiB}}}};
   report.steps = {step(0, 20_GiB), step(1, 22_GiB), step(2, 22_GiB), step(3, 22_GiB)};
   report.finished_steps = 4;
@@ -69,15 +111,30 @@ inline RunReport does_not_fit() {
                            {{60_GiB, 32, {"model.py", 40, "forward", "x = self.norm(x)"}}}};
   report.error = ScriptError{"OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."};
   report.other_devices = {{1, 3_MiB}};
+  forget_attribution(report,
+                     "categories need the native part of plimsoll, which is built for torch 2.13; this is torch 2.5.1");
   return report;
 }
 
+/// Two models side by side, neither of them sharded, at rest.
 inline RunReport with_warnings() {
   RunReport report = fits();
   report.exit_code = 1;
   report.error = ScriptError{"ValueError", "bad batch\nin two lines"};
   report.peak.step.reset();
   report.peak.phase = "other";
+  report.peak.module.clear();
+  report.peak.stage.clear();
+  report.peak.categories = {{"Parameter", 22_GiB}};
+  report.modules = {module("Discriminator", "Discriminator", 1073741824, 5_GiB, {{"Parameter", 4_GiB}}),
+                    module("Generator", "Generator", 4831838208, 21_GiB, {{"Parameter", 18_GiB}}),
+                    module("Generator.up", "Sequential", 4831838208, 20_GiB, {{"Parameter", 18_GiB}}),
+                    module("Generator.up.0", "Linear", 4831838208, 20_GiB, {{"Parameter", 18_GiB}})};
+  report.causes = {{22_GiB,
+                    "Parameter",
+                    "alive at the peak",
+                    "22.00 GiB Parameter of 2 owners, the largest Generator.up.0 (18.00 GiB)",
+                    {{"Generator.up.0", 18_GiB}, {"Discriminator", 4_GiB}}}};
   report.read_backs = 5;
   report.read_back_lines = {
       {{"train.py", 9, "<module>", "if loss.item() > 3:"}, 4, 16, "aten::_local_scalar_dense", false},

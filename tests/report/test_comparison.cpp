@@ -27,7 +27,7 @@ PlanReport with_checkpoints() {
   report.steps = {sample::plan_step(0, 18_GiB), sample::plan_step(1, 20_GiB)};
   report.before_steps.reset();
   report.modules.erase(report.modules.begin() + 1);
-  for (PlanModule& module : report.modules) {
+  for (ModuleRow& module : report.modules) {
     if (module.name.starts_with("layers.")) module.total /= 4;
   }
   return report;
@@ -44,11 +44,46 @@ TEST_CASE("two plans side by side") {
         "B takes 36.00 GiB less than A on the device book: 24.00 GiB instead of 60.00 GiB; A fits, B fits\n");
 }
 
-TEST_CASE("a plan and a run share verdict, books and phases") {
+TEST_CASE("a plan and a run whose categories are known are compared in those too, and in modules") {
   const Comparison comparison = compare(compared_from_json(to_json(sample::plan_fits()), "plan.json"),
-                                        compared_from_json(to_json(sample::does_not_fit()), "run.json"));
+                                        compared_from_json(to_json(sample::fits()), "run.json"));
   check_golden("compare_run.txt", to_text(comparison));
   check_golden("compare_run.json", to_json(comparison));
+  CHECK(comparison.attributed);
+  CHECK_FALSE(comparison.plans);
+}
+
+TEST_CASE("two runs are compared module by module") {
+  RunReport smaller = sample::fits();
+  smaller.modules[1].total -= 1_GiB;
+  const Comparison comparison =
+      compare(compared_from_json(to_json(sample::fits()), "a.json"), compared_from_json(to_json(smaller), "b.json"));
+  REQUIRE(comparison.modules.size() == 1);
+  CHECK(comparison.modules[0].name == "layers.0");
+  CHECK(comparison.modules[0].difference() == -static_cast<std::int64_t>(1_GiB));
+}
+
+TEST_CASE("a plan and a run whose categories are not known share verdict, books and phases") {
+  const Comparison comparison = compare(compared_from_json(to_json(sample::plan_fits()), "plan.json"),
+                                        compared_from_json(to_json(sample::does_not_fit()), "run.json"));
+  check_golden("compare_unattributed.txt", to_text(comparison));
+  check_golden("compare_unattributed.json", to_json(comparison));
+}
+
+TEST_CASE("a document of run from before it knew categories is read") {
+  RunReport run = sample::fits();
+  sample::forget_attribution(run);
+  std::string text = to_json(run);
+  for (const char* field : {"    \"module\": null,\n", "    \"stage\": null,\n", "    \"categories\": null,\n",
+                            "  \"modules\": null,\n", "  \"causes\": null,\n", "  \"attribution\": null,\n"}) {
+    REQUIRE(has(text, field));
+    text.erase(text.find(field), std::string(field).size());
+  }
+  const ComparedReport read = compared_from_json(text, "old.json");
+  CHECK_FALSE(read.is_attributed);
+  CHECK(read.peak.active == 22_GiB);
+  CHECK(has(to_json(compare(read, read), JsonForm::kOneLine), "\"categories\":null"));
+  CHECK(has(to_text(compare(read, read)), "     its categories and modules are not known\n"));
 }
 
 TEST_CASE("a report is equal to itself") {
@@ -80,6 +115,9 @@ TEST_CASE("what a document says reaches a terminal without orders to it") {
   const std::string text = to_text(compare(plan, compared_from_json(to_json(evil), "b.json")));
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(has(text, "?[2J"));
+  RunReport run = sample::fits();
+  sample::forget_attribution(run, "\x1b[2J");
+  CHECK(has(to_text(compare(plan, compared_from_json(to_json(run), "b.json"))), "not known: ?[2J\n"));
 }
 
 TEST_CASE("other documents are refused") {
@@ -88,6 +126,10 @@ TEST_CASE("other documents are refused") {
                        plimsoll::FormatError);
   CHECK_THROWS_WITH_AS(compared_from_json(R"({"version":1})", "s.json"), "s.json: field 'fits' is missing",
                        plimsoll::FormatError);
+  std::string text = to_json(sample::fits());
+  text.replace(text.find("\"fsdp_unit\": true"), 17, "\"fsdp_unit\": null");
+  CHECK_THROWS_WITH_AS(compared_from_json(text, "s.json"),
+                       "s.json: field 'modules[0].fsdp_unit' must be true or false, found null", plimsoll::FormatError);
   CHECK_THROWS_WITH_AS(compared_from_json("", "s.json"), "s.json: not JSON: it goes wrong at byte 1",
                        plimsoll::FormatError);
 }

@@ -1,12 +1,34 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "plimsoll/report/plan_explanation.h"
 #include "plimsoll/report/run_report.h"
 #include "plimsoll/report/step_rows.h"
 #include "report/golden.h"
+#include "report/sample_plan.h"
 #include "report/sample_report.h"
 
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
+
+namespace {
+
+std::size_t position(const std::string& text, const std::string& part) {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  return at;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// From `first` to just before `end`; to the end of `text` where that is "".
+std::string between(const std::string& text, const std::string& first, const std::string& end) {
+  const std::size_t from = position(text, first);
+  return text.substr(from, end.empty() ? std::string::npos : position(text, end) - from);
+}
+
+}  // namespace
 
 TEST_CASE("the report of a run that fits") {
   CHECK(sample::fits().fits() == true);
@@ -24,6 +46,82 @@ TEST_CASE("the report of a run that failed otherwise, with all the warnings") {
   CHECK(sample::with_warnings().fits() == true);
   check_golden("with_warnings.txt", to_text(sample::with_warnings()));
   check_golden("with_warnings.json", to_json(sample::with_warnings()));
+}
+
+TEST_CASE("asked why, a report has the causes of the peak after its modules") {
+  const std::string text = to_text(sample::fits(), {.depth = 3, .explain = true});
+  check_golden("fits_explained.txt", text);
+  CHECK(position(text, "The peak: ") < position(text, "Peaks by step"));
+  CHECK(position(text, "Peaks by step") < position(text, "The peak by module"));
+  CHECK(position(text, "The peak by module") < position(text, "The peak, cause by cause"));
+  CHECK(position(text, "The peak, cause by cause") < position(text, "Largest live allocations"));
+  CHECK_FALSE(has(to_text(sample::fits()), "cause by cause"));
+}
+
+TEST_CASE("where the categories are not known the reason stands in their place, if there is one") {
+  const std::string reason = "categories were not asked for";
+  RunReport report = sample::fits();
+  sample::forget_attribution(report, reason);
+  CHECK(has(to_text(report), "\nThe peak: step 2, backward\n  " + reason + "\n\nPeaks by step"));
+  CHECK_FALSE(has(to_text(report), "The peak by module"));
+  CHECK(has(to_text(report, {.explain = true}), "\nThe peak, cause by cause: not known\n"));
+  const std::string json = to_json(report);
+  CHECK(has(json, "\"module\": null,\n    \"stage\": null,\n    \"categories\": null,"));
+  CHECK(has(json, "\"modules\": null,\n  \"causes\": null,\n  \"attribution\": \"" + reason + "\","));
+
+  sample::forget_attribution(report);
+  CHECK(has(to_text(report), "\nThe peak: step 2, backward\n\nPeaks by step"));
+  CHECK(has(to_json(report), "\"attribution\": null"));
+}
+
+TEST_CASE("a long reason is broken at 120 columns") {
+  RunReport report = sample::fits();
+  std::string reason = "not known";
+  for (int i = 0; i < 40; ++i) reason += " because";
+  sample::forget_attribution(report, reason);
+  std::string lines = between(to_text(report), "\n  not known because", "\n\nPeaks by step");
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
+  for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at + 1)) {
+    CHECK(std::min(lines.find('\n', at + 1), lines.size()) - at - 1 <= 120);
+  }
+  for (std::size_t at = lines.find("\n  "); at != std::string::npos; at = lines.find("\n  ")) lines.replace(at, 3, " ");
+  CHECK(lines == " " + reason);
+}
+
+TEST_CASE("where no module is named, a peak under fully_shard was outside of its modules; else nothing is said") {
+  RunReport report = sample::fits();
+  report.peak.module.clear();
+  report.peak.stage.clear();
+  CHECK(has(to_text(report), "\nThe peak: step 2, backward, in the model's own layers or the loss\n  category"));
+  for (ModuleRow& module : report.modules) module.fsdp_unit = false;
+  CHECK(has(to_text(report), "\nThe peak: step 2, backward\n  category"));
+}
+
+TEST_CASE("modules are listed as deep as asked for, and roots by their classes where they are several") {
+  CHECK(has(to_text(sample::fits()), "layers.0-3 * \u00D74"));
+  CHECK_FALSE(has(to_text(sample::fits()), "mlp"));
+  CHECK(has(to_text(sample::fits(), {.depth = 3}), "layers.0-3.mlp \u00D74"));
+  CHECK_FALSE(has(to_text(sample::fits(), {.depth = 0}), "layers.0"));
+  CHECK(has(to_text(sample::fits(), {.depth = 0}), "(the model) *"));
+  CHECK(has(to_text(sample::with_warnings()), "\n  Generator.up "));
+  CHECK_FALSE(has(to_text(sample::with_warnings()), "(the model)"));
+}
+
+TEST_CASE("plans and runs write the peak, its modules and its causes alike") {
+  PlanReport plan = sample::plan_fits();
+  RunReport run = sample::fits();
+  plan.peak = run.peak;
+  plan.modules = run.modules;
+  plan.causes = run.causes;
+  for (const auto& [first, end] :
+       {std::pair("\nThe peak: ", "\nPeaks by step"), std::pair("\nThe peak by module", "")}) {
+    const std::string part = between(to_text(plan), first, end);
+    CHECK(part.size() > 100);
+    CHECK(has(to_text(run), part));
+  }
+  CHECK(has(to_text(run, {.explain = true}), between(explanation_text(plan, {}), "\nThe peak, cause", "")));
+  CHECK(has(to_json(run), between(to_json(plan), "\n  \"peak\": {", "\n  \"oom\"")));
+  CHECK(has(to_json(run), between(to_json(plan), "\n  \"modules\": [", "\n  \"host_bytes\"")));
 }
 
 TEST_CASE("an out-of-memory error that the script survived does not mean that it does not fit") {

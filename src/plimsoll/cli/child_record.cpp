@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/report/json_reader.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -83,8 +84,8 @@ report::StepPeaks step_peaks(const Json& json) {
   return step;
 }
 
-report::Peak peak_of(const Json& json) {
-  report::Peak peak;
+report::AttributedPeak peak_of(const Json& json) {
+  report::AttributedPeak peak;
   read(json, "active_bytes", peak.active);
   read(json, "allocated_bytes", peak.allocated);
   read(json, "reserved_bytes", peak.reserved);
@@ -92,6 +93,8 @@ report::Peak peak_of(const Json& json) {
   read(json, "segments", peak.segments);
   read(json, "step", peak.step);
   read(json, "phase", peak.phase);
+  read(json, "module", peak.module);
+  read(json, "stage", peak.stage);
   with(json, "device_parts", [&](const Json& parts) {
     read(parts, "segments", peak.device_parts.segments);
     read(parts, "context", peak.device_parts.context);
@@ -126,6 +129,20 @@ report::ReadBack read_back(const Json& json) {
   return entry;
 }
 
+/// Whose the memory of the peak was. It stands here as in the documents, and is read by the same code, which asks for
+/// every field.
+void read_attribution(const Json& json, report::RunReport& values) {
+  const report::Fields record(json, "in it");
+  with(json, "peak", [&](const Json& peak) {
+    with(peak, "categories", [&](const Json&) {
+      values.peak.categories = report::read_categories(record.object("peak").object("categories"));
+    });
+  });
+  with(json, "modules", [&](const Json&) { values.modules = report::read_modules(record); });
+  with(json, "causes", [&](const Json&) { values.causes = report::read_causes(record); });
+  read(json, "attribution", values.attribution);
+}
+
 Record record_of(const Json& json) {
   int version = 0;
   read(json, "version", version);
@@ -139,6 +156,7 @@ Record record_of(const Json& json) {
   read(json, "script", values.script);
   read(json, "device", values.device);
   with(json, "peak", [&](const Json& peak) { values.peak = peak_of(peak); });
+  read_attribution(json, values);
   with(json, "before_steps", [&](const Json& step) { values.before_steps = step_peaks(step); });
   with(json, "after_steps", [&](const Json& step) { values.after_steps = step_peaks(step); });
   with(json, "steps", [&](const Json& steps) {
@@ -185,6 +203,8 @@ std::string to_json(const RunSettings& settings) {
   json["top"] = settings.top;
   json["snapshot"] = settings.snapshot ? Json(settings.snapshot->string()) : Json(nullptr);
   json["progress"] = settings.progress;
+  json["categories"] = settings.categories;
+  json["depth"] = settings.depth;
   json["main_pid"] = nullptr;
   return json.dump();
 }

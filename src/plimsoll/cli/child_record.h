@@ -18,6 +18,8 @@ struct RunSettings {
   std::int64_t top = 10;
   std::optional<std::filesystem::path> snapshot = {};
   bool progress = false;
+  bool categories = true;  ///< whether to look whose the memory of the peak is
+  std::int64_t depth = 2;  ///< modules of so many parts of a path
 };
 
 /// The value of PLIMSOLL_RUN.
@@ -30,7 +32,8 @@ struct Record {
 };
 
 /// Reads one record. `origin` names it in messages. Fields that are missing or null keep their defaults: a record
-/// written after a step has fewer than the last one. Throws FormatError where it is not a record at all.
+/// written after a step has fewer than the last one. Only the rows of `modules` and `causes` must be whole. Throws
+/// FormatError where it is not a record at all.
 Record parse_record(const std::string& json, const std::string& origin);
 
 struct Records {

@@ -31,9 +31,22 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-Interpreter with_libraries(const fs::path& python, const fs::path& folder) {
+/// Two names of one program in one folder: the interpreters of two environments may be links to one program.
+bool is_same_interpreter(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return fs::equivalent(one, other, error) && fs::equivalent(one.parent_path(), other.parent_path(), error);
+}
+
+Interpreter with_libraries(const fs::path& python, const fs::path& folder, Layout layout) {
   Interpreter found{python, folder, face_libraries(folder)};
   if (found.libraries.empty() || found.libraries.front().filename() != "libcuda.so.1") {
+    if (layout == Layout::kPackage) {
+      throw InvalidArgument(
+          "there are no pretend GPU libraries in " + folder.string() +
+          ": this plimsoll was installed with a CPU build of torch. Install a CUDA build of torch 2.13 "
+          "(no GPU is needed), then plimsoll again: `pip install --no-build-isolation "
+          "--force-reinstall --no-deps .` in its source tree");
+    }
     throw InvalidArgument("there are no pretend GPU libraries in " + folder.string() +
                           ": the torch that plimsoll was set up with is a CPU build, or the build is not complete; " +
                           kSupported +
@@ -42,21 +55,46 @@ Interpreter with_libraries(const fs::path& python, const fs::path& folder) {
   return found;
 }
 
+Interpreter interpreter_of_package(const RunOptions& options, const Installation& package) {
+  const fs::path own = package.own_python();
+  if (!is_program(own)) {
+    const std::string reason = own.empty() ? " is not set" : " is " + own.string() + ", which is not a program";
+    throw InvalidArgument("PLIMSOLL_PYTHON" + reason +
+                          ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that it is "
+                          "installed for");
+  }
+  const fs::path python = options.python ? find_program(*options.python, variable("PATH")) : own;
+  if (!is_same_interpreter(python, own)) {
+    throw InvalidArgument("--python: the plimsoll in " + package.home.string() + " is installed for the torch of " +
+                          own.string() + "; libraries for that of " + python.string() +
+                          " can only be built from the sources. Install plimsoll for that interpreter too, or use "
+                          "./plimsoll of the source tree");
+  }
+  return with_libraries(own, package.own_libraries(), package.layout);
+}
+
 }  // namespace
 
 fs::path Installation::own_libraries() const {
+  if (is_package()) return home / "pretend";
   std::error_code error;
   const fs::path beside = binary_folder / "pretend";
   return fs::is_directory(beside, error) ? beside : binary_folder.parent_path() / "pretend";
 }
 
 Installation find_installation() {
-  Installation installation;
-  const std::string home = variable("PLIMSOLL_HOME");
-  installation.home = home.empty() ? fs::path(PLIMSOLL_SOURCE_DIR) : fs::path(home);
   std::error_code error;
-  installation.binary_folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  return installation;
+  return find_installation(fs::read_symlink("/proc/self/exe", error).parent_path(), variable("PLIMSOLL_HOME"),
+                           variable("PLIMSOLL_PYTHON"));
+}
+
+Installation find_installation(const fs::path& binary_folder, const fs::path& named_home,
+                               const fs::path& package_python) {
+  std::error_code error;
+  const Installation sources{named_home.empty() ? fs::path(PLIMSOLL_SOURCE_DIR) : named_home, binary_folder};
+  if (!named_home.empty() && fs::exists(sources.runner(), error)) return sources;
+  const Installation package{binary_folder.parent_path(), binary_folder, Layout::kPackage, package_python};
+  return fs::exists(package.runner(), error) ? package : sources;
 }
 
 std::string version() { return PLIMSOLL_VERSION; }
@@ -92,6 +130,7 @@ fs::path find_program(const std::string& program, const std::string& path) {
 
 Interpreter find_interpreter(const RunOptions& options, const Installation& installation) {
   std::error_code error;
+  if (installation.is_package()) return interpreter_of_package(options, installation);
   if (!fs::exists(installation.runner(), error)) {
     throw InvalidArgument(installation.home.string() +
                           " is not the folder of plimsoll's sources; set PLIMSOLL_HOME to where they are");
@@ -101,7 +140,7 @@ Interpreter find_interpreter(const RunOptions& options, const Installation& inst
       throw InvalidArgument("there is no " + installation.own_python().string() + ": run ./plimsoll in " +
                             installation.home.string() + ", which sets it up, or name an interpreter with --python");
     }
-    return with_libraries(installation.own_python(), installation.own_libraries());
+    return with_libraries(installation.own_python(), installation.own_libraries(), installation.layout);
   }
   const fs::path python = find_program(*options.python, variable("PATH"));
   // Finds the libraries that fit this interpreter's torch, or builds them; says on standard error what it does.
@@ -111,7 +150,7 @@ Interpreter find_interpreter(const RunOptions& options, const Installation& inst
     throw InvalidArgument("--python: no pretend GPU for the torch of " + python.string() + ", for the reason above; " +
                           kSupported);
   }
-  return with_libraries(python, trimmed(answer.output));
+  return with_libraries(python, trimmed(answer.output), installation.layout);
 }
 
 }  // namespace plimsoll::cli

@@ -8,20 +8,41 @@
 
 namespace plimsoll::cli {
 
+/// How they lie there.
+enum class Layout {
+  kSources,  ///< the project's folder, built in it
+  kPackage,  ///< the installed Python package: the command in bin/, and with it all that it needs but the sources
+};
+
 /// Where the parts of plimsoll lie on this machine.
 struct Installation {
-  std::filesystem::path home;           ///< the project's folder: PLIMSOLL_HOME, else where it was built
+  std::filesystem::path home;           ///< the project's folder, or that of the installed package
   std::filesystem::path binary_folder;  ///< of the plimsoll command
+  Layout layout = Layout::kSources;
+  std::filesystem::path package_python{};  ///< PLIMSOLL_PYTHON: the interpreter that the package is installed for
 
-  std::filesystem::path profiles() const { return home / "src/plimsoll/pretend/profiles"; }
-  std::filesystem::path runner() const { return home / "python/plimsoll/run/__main__.py"; }
-  std::filesystem::path own_python() const { return home / ".plimsoll/venv/bin/python"; }
-  /// Beside the command, or beside its folder where that is called bin.
+  bool is_package() const { return layout == Layout::kPackage; }
+  std::filesystem::path profiles() const {
+    return home / (is_package() ? "profiles" : "src/plimsoll/pretend/profiles");
+  }
+  std::filesystem::path runner() const {
+    return home / (is_package() ? "run/__main__.py" : "python/plimsoll/run/__main__.py");
+  }
+  /// Empty in a package that was not told.
+  std::filesystem::path own_python() const {
+    return is_package() ? package_python : home / ".plimsoll/venv/bin/python";
+  }
+  /// In a package beside the command's folder; else beside the command, or beside its folder where that is called bin.
   std::filesystem::path own_libraries() const;
 };
 
 /// That of this process.
 Installation find_installation();
+
+/// That of a command in `binary_folder`: `named_home` (PLIMSOLL_HOME, may be empty) where it has the sources, else the
+/// package that the command is part of, else `named_home` or where it was built. `package_python` may be empty.
+Installation find_installation(const std::filesystem::path& binary_folder, const std::filesystem::path& named_home,
+                               const std::filesystem::path& package_python);
 
 /// "plimsoll 0.1.0" without the name.
 std::string version();
@@ -35,7 +56,7 @@ struct Interpreter {
 
 /// The interpreter that was asked for with --python, or plimsoll's own.
 /// Throws InvalidArgument that says what is missing and what to do: no such interpreter, a torch that is not a CUDA
-/// build or of an unknown version, no libraries.
+/// build or of an unknown version, no libraries; in a package, whose libraries fit one torch, any other interpreter.
 Interpreter find_interpreter(const RunOptions& options, const Installation& installation);
 
 /// Every lib*.so.* in `folder`, sorted, libcuda.so.1 first: what a program that uses CUDA could ask the loader for.

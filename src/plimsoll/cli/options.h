@@ -27,6 +27,9 @@ struct RunOptions {
   std::optional<std::string> json;  ///< "-": standard output
   std::optional<std::string> snapshot;
   std::int64_t top = 10;
+  bool explain = false;    ///< the causes of the peak too
+  std::int64_t depth = 2;  ///< modules of so many parts of a path
+  bool categories = true;  ///< whose the memory of the peak is
   bool quiet = false;
 
   bool is_module = false;              ///< `-m module`, as Python's

@@ -63,7 +63,9 @@ void print_report(const RunOptions& options, const report::RunReport& report, co
   if (options.quiet) return;
   const bool aside = json_to_stdout(options);
   const report::TextOptions text{.colour = aside ? streams.err_colour : streams.out_colour,
-                                 .top = static_cast<std::size_t>(options.top)};
+                                 .top = static_cast<std::size_t>(options.top),
+                                 .depth = static_cast<std::size_t>(options.depth),
+                                 .explain = options.explain};
   (aside ? streams.err : streams.out) << "\n" << report::to_text(report, text) << std::flush;
 }
 
@@ -87,7 +89,9 @@ int run_command(const RunOptions& options, const Installation& installation, con
                              .steps = options.steps,
                              .top = options.top,
                              .snapshot = options.snapshot ? std::optional(snapshot) : std::nullopt,
-                             .progress = streams.progress && !options.quiet};
+                             .progress = streams.progress && !options.quiet,
+                             .categories = options.categories,
+                             .depth = options.depth};
   const ChildFiles files{.library_folder = interpreter.library_folder,
                          .libraries = interpreter.libraries,
                          .profile = profile_file,

@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/usage.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -16,6 +17,7 @@ constexpr const char* kRunExample =
     "Examples:\n"
     "  plimsoll run train.py --batch-size 4\n"
     "  plimsoll run --gpu A100-40GB --world-size 64 --rank 3 --steps 2 -m my.package.train --config big.toml\n"
+    "  plimsoll run --explain --depth 3 train.py\n"
     "  plimsoll run --gpu-memory 40GiB --json report.json --snapshot memory.pickle train.py\n"
     "\n"
     "Everything after the script (or after `-m module`) belongs to the script.\n"
@@ -29,10 +31,17 @@ class RunFormatter : public CLI::Formatter {
   }
 };
 
-void add_run_options(CLI::App& run, RunOptions& options, std::string& gpu_memory) {
+/// What means something else than CLI11 would make of it.
+struct AsWritten {
+  std::string gpu_memory;
+  std::string depth = "2";
+  bool no_categories = false;
+};
+
+void add_run_options(CLI::App& run, RunOptions& options, AsWritten& written) {
   run.add_option("--gpu", options.gpu, "the card: a name of `plimsoll gpus`, or a profile of your own (a .json file)")
       ->capture_default_str();
-  run.add_option("--gpu-memory", gpu_memory, "the card's memory instead of the profile's, as in 40GiB");
+  run.add_option("--gpu-memory", written.gpu_memory, "the card's memory instead of the profile's, as in 40GiB");
   run.add_option("--gpus-per-node", options.gpus_per_node, "cards in one machine")->capture_default_str();
   run.add_option("--world-size", options.world_size, "ranks of the job")->capture_default_str();
   run.add_option("--rank", options.rank, "the rank to run")->capture_default_str();
@@ -46,6 +55,12 @@ void add_run_options(CLI::App& run, RunOptions& options, std::string& gpu_memory
       "write the report as JSON to this file; -: to standard output, and what the script prints to standard error");
   run.add_option("--snapshot", options.snapshot, "write torch's memory snapshot to this file (for memory_viz)");
   run.add_option("--top", options.top, "lines of code to list")->capture_default_str();
+  run.add_option("--depth", written.depth, "list modules of so many parts of a path; 0: the root alone")
+      ->type_name("INT")
+      ->capture_default_str();
+  run.add_flag("--explain", options.explain, "say of the peak, cause by cause, why its memory was there");
+  run.add_flag("--no-categories", written.no_categories,
+               "do not look whose the memory of the peak is: no categories, modules and causes");
   run.add_flag("--quiet", options.quiet, "print no report");
 }
 
@@ -101,16 +116,21 @@ std::optional<Answer> parse(CLI::App& app, const std::vector<std::string>& argum
 
 Command parse_run(const std::vector<std::string>& arguments) {
   RunOptions options;
-  std::string gpu_memory;
+  AsWritten written;
   CLI::App app(kRunAbout, "plimsoll run");
   app.formatter(std::make_shared<RunFormatter>());
   app.footer(kRunExample);
-  add_run_options(app, options, gpu_memory);
+  add_run_options(app, options, written);
   const auto script = arguments.begin() + static_cast<std::ptrdiff_t>(end_of_options(app, arguments));
   if (const auto answer = parse(app, {arguments.begin(), script}, "run")) return *answer;
   try {
     take_script({script, arguments.end()}, options);
-    if (!gpu_memory.empty()) options.gpu_memory = parse_bytes(gpu_memory);
+    if (!written.gpu_memory.empty()) options.gpu_memory = parse_bytes(written.gpu_memory);
+    options.depth = job::parse_whole("--depth", written.depth, 0, 64);
+    options.categories = !written.no_categories;
+    if (options.explain && !options.categories) {
+      throw InvalidArgument("--explain needs the categories that --no-categories leaves out: give one of the two");
+    }
   } catch (const InvalidArgument& error) {
     return bad_usage(error.what(), "run");
   }

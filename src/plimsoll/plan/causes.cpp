@@ -12,7 +12,7 @@ namespace plimsoll::plan {
 namespace {
 
 template <class Owners>
-void set_owners(report::PlanCause& cause, const Owners& owners) {
+void set_owners(report::PeakCause& cause, const Owners& owners) {
   for (const auto& [name, bytes] : owners) {
     cause.owners.emplace_back(with_readable_paths(name), static_cast<Bytes>(bytes));
   }
@@ -22,10 +22,10 @@ void set_owners(report::PlanCause& cause, const Owners& owners) {
 
 }  // namespace
 
-std::vector<report::PlanCause> causes_of(const Explanation& explanation) {
-  std::vector<report::PlanCause> causes;
+std::vector<report::PeakCause> causes_of(const Explanation& explanation) {
+  std::vector<report::PeakCause> causes;
   for (const auto& cause : explanation.causes) {
-    report::PlanCause copy{.bytes = static_cast<Bytes>(cause.bytes),
+    report::PeakCause copy{.bytes = static_cast<Bytes>(cause.bytes),
                            .category = cause.category,
                            .why = with_readable_paths(cause.why),
                            .sentence = with_readable_paths(cause.sentence)};
@@ -35,14 +35,14 @@ std::vector<report::PlanCause> causes_of(const Explanation& explanation) {
   return causes;
 }
 
-std::vector<report::PlanCause> causes_of(const std::vector<LiveTensor>& alive) {
+std::vector<report::PeakCause> causes_of(const std::vector<LiveTensor>& alive) {
   std::map<std::string, std::map<std::string, std::int64_t>> by_category;
   for (const auto& tensor : alive) {
     by_category[tensor.category][tensor.owner.empty() ? "no module" : tensor.owner] += tensor.bytes;
   }
-  std::vector<report::PlanCause> causes;
+  std::vector<report::PeakCause> causes;
   for (const auto& [category, owners] : by_category) {
-    report::PlanCause cause{.category = category, .why = "alive at the peak"};
+    report::PeakCause cause{.category = category, .why = "alive at the peak"};
     for (const auto& [name, bytes] : owners) cause.bytes += static_cast<Bytes>(bytes);
     set_owners(cause, owners);
     cause.sentence = format_bytes(cause.bytes) + " " + category + " of " + std::to_string(owners.size()) +

@@ -9,9 +9,9 @@
 namespace plimsoll::plan {
 
 /// An explanation's causes, with the owners by the paths that people know.
-std::vector<report::PlanCause> causes_of(const Explanation& explanation);
+std::vector<report::PeakCause> causes_of(const Explanation& explanation);
 
 /// Where nothing is sharded the categories are all there is to tell.
-std::vector<report::PlanCause> causes_of(const std::vector<LiveTensor>& alive);
+std::vector<report::PeakCause> causes_of(const std::vector<LiveTensor>& alive);
 
 }  // namespace plimsoll::plan

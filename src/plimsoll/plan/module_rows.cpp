@@ -79,7 +79,7 @@ Rows gather(const std::vector<LiveTensor>& alive) {
   return rows;
 }
 
-void fill(report::PlanModule& row, const ByCategory& categories) {
+void fill(report::ModuleRow& row, const ByCategory& categories) {
   for (const auto& [category, bytes] : categories) {
     row.total += bytes;
     row.at_peak.push_back({category, bytes});
@@ -90,8 +90,8 @@ void fill(report::PlanModule& row, const ByCategory& categories) {
 
 }  // namespace
 
-std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,
-                                            int depth) {
+std::vector<report::ModuleRow> module_rows(Trainer& trainer, MemTracker& tracker, const std::vector<LiveTensor>& alive,
+                                           int depth) {
   const auto rows = gather(alive);
   std::map<std::string, Bytes> highest;
   for (const auto& stats : tracker.module_stats()) {
@@ -100,7 +100,7 @@ std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracke
     auto& peak = highest[path_of(stats.fqn)];
     peak = std::max(peak, static_cast<Bytes>(found->second));
   }
-  std::vector<report::PlanModule> modules;
+  std::vector<report::ModuleRow> modules;
   std::set<std::string> seen;
   for (const auto& item : trainer.model()->named_modules("", /*include_self=*/true)) {
     const auto path = path_of(item.key());
@@ -112,7 +112,7 @@ std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracke
       wrapper->type = nn::class_name(*item.value());
       continue;
     }
-    report::PlanModule row{.name = path, .type = nn::class_name(*item.value())};
+    report::ModuleRow row{.name = path, .type = nn::class_name(*item.value())};
     row.fsdp_unit = fsdp::FSDPModule::is_fsdp_module(*item.value());
     row.parameters = static_cast<std::uint64_t>(trainer.parameters_of().at(item.key()));
     if (const auto found = highest.find(path); found != highest.end()) row.highest = found->second;
@@ -122,12 +122,12 @@ std::vector<report::PlanModule> module_rows(Trainer& trainer, MemTracker& tracke
   std::stable_sort(modules.begin(), modules.end(),
                    [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
   for (const auto& [name, categories] : rows.groups) {
-    report::PlanModule row{.name = name, .type = "sharded together", .fsdp_unit = true};
+    report::ModuleRow row{.name = name, .type = "sharded together", .fsdp_unit = true};
     fill(row, categories);
     modules.push_back(std::move(row));
   }
   for (const auto& [name, categories] : rows.others) {
-    report::PlanModule row{.name = name.empty() ? "(no module)" : name, .type = name.empty() ? "" : "optimizer"};
+    report::ModuleRow row{.name = name.empty() ? "(no module)" : name, .type = name.empty() ? "" : "optimizer"};
     fill(row, categories);
     modules.push_back(std::move(row));
   }

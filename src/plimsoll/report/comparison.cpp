@@ -40,15 +40,15 @@ std::vector<std::pair<std::string, Bytes>> phases(const ComparedReport& report) 
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> categories(const PlanReport& report) {
+std::vector<std::pair<std::string, Bytes>> categories(const ComparedReport& report) {
   std::vector<std::pair<std::string, Bytes>> all;
   for (const CategoryBytes& entry : report.peak.categories) all.emplace_back(entry.category, entry.bytes);
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> modules(const PlanReport& report) {
+std::vector<std::pair<std::string, Bytes>> modules(const ComparedReport& report) {
   std::vector<std::pair<std::string, Bytes>> all;
-  for (const PlanModule& module : report.modules) all.emplace_back(module.name, module.total);
+  for (const ModuleRow& module : report.modules) all.emplace_back(module.name, module.total);
   return all;
 }
 
@@ -68,8 +68,18 @@ std::vector<SettingChange> settings(const JobValues& a, const JobValues& b) {
 }  // namespace
 
 ComparedReport compared(const PlanReport& report, const std::string& name) {
-  return {name,         "plan",       report.fits(), report.gpu, report.peak, report.before_steps,
-          report.steps, std::nullopt, report};
+  return {.name = name,
+          .command = "plan",
+          .fits = report.fits(),
+          .gpu = report.gpu,
+          .peak = report.peak,
+          .is_attributed = true,
+          .attribution = {},
+          .modules = report.modules,
+          .before_steps = report.before_steps,
+          .steps = report.steps,
+          .after_steps = std::nullopt,
+          .plan = report};
 }
 
 Comparison compare(ComparedReport a, ComparedReport b) {
@@ -78,12 +88,13 @@ Comparison compare(ComparedReport a, ComparedReport b) {
                         {{"active", b.peak.active}, {"reserved", b.peak.reserved}, {"device", b.peak.device}});
   result.phases = paired(phases(a), phases(b));
   result.plans = a.plan && b.plan;
-  if (result.plans) {
-    result.settings = settings(a.plan->job, b.plan->job);
-    result.categories = paired(categories(*a.plan), categories(*b.plan));
+  if (result.plans) result.settings = settings(a.plan->job, b.plan->job);
+  result.attributed = a.is_attributed && b.is_attributed;
+  if (result.attributed) {
+    result.categories = paired(categories(a), categories(b));
     std::stable_sort(result.categories.begin(), result.categories.end(),
                      [](const auto& x, const auto& y) { return std::abs(x.difference()) > std::abs(y.difference()); });
-    result.modules = paired(modules(*a.plan), modules(*b.plan));
+    result.modules = paired(modules(a), modules(b));
     std::erase_if(result.modules, [](const BytesChange& change) { return change.a == change.b; });
   }
   result.a = std::move(a);

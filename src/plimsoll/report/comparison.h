@@ -17,7 +17,10 @@ struct ComparedReport {
   std::string command;  ///< "plan" or "run"
   std::optional<bool> fits;
   Gpu gpu;
-  Peak peak;
+  AttributedPeak peak;
+  bool is_attributed = false;  ///< Whose the memory of the peak was is known: its categories, and `modules`.
+  std::string attribution;     ///< Where it is not: why, if the document says.
+  std::vector<ModuleRow> modules;
   std::optional<StepPeaks> before_steps;
   std::vector<StepPeaks> steps;
   std::optional<StepPeaks> after_steps;
@@ -48,7 +51,8 @@ struct SettingChange {
 struct Comparison {
   ComparedReport a;
   ComparedReport b;
-  bool plans = false;  ///< Both are: without that, settings, categories and modules are not known, and empty.
+  bool plans = false;                   ///< Both are: without that, settings are not known, and empty.
+  bool attributed = false;              ///< Both are: without that, categories and modules are not known, and empty.
   std::vector<SettingChange> settings;  ///< Those that differ.
   std::vector<BytesChange> books;       ///< active, reserved, device
   std::vector<BytesChange> categories;  ///< At the peak; the largest changes first.

@@ -5,13 +5,26 @@
 namespace plimsoll::report {
 namespace {
 
+/// Documents of a plimsoll that did not look whose the memory was have no such fields.
+void read_attribution(const Fields& document, ComparedReport& report) {
+  const Fields peak = document.object("peak");
+  report.is_attributed = peak.has("categories") && !peak.is_null("categories");
+  if (!report.is_attributed) {
+    static_cast<Peak&>(report.peak) = read_peak(peak);
+    if (document.has("attribution")) report.attribution = document.text_or_null("attribution");
+    return;
+  }
+  report.peak = read_attributed_peak(peak);
+  report.modules = read_modules(document);
+}
+
 ComparedReport read_run(const Fields& document, const std::string& origin) {
   ComparedReport report;
   report.name = origin;
   report.command = "run";
   if (!document.is_null("fits")) report.fits = document.flag("fits");
   report.gpu = read_gpu(document.object("gpu"));
-  report.peak = read_peak(document.object("peak"));
+  read_attribution(document, report);
   if (!document.is_null("before_steps")) report.before_steps = read_step(document.object("before_steps"));
   document.each("steps", [&](const Fields& step) { report.steps.push_back(read_step(step)); });
   if (!document.is_null("after_steps")) report.after_steps = read_step(document.object("after_steps"));
@@ -63,9 +76,9 @@ std::string to_json(const Comparison& comparison, JsonForm form) {
   Json json{{"version", 1}, {"command", "compare"}, {"a", side_json(comparison.a)}, {"b", side_json(comparison.b)}};
   json["job"] = comparison.plans ? settings_json(comparison.settings) : Json(nullptr);
   json["books"] = changes_json(comparison.books);
-  json["categories"] = comparison.plans ? changes_json(comparison.categories) : Json(nullptr);
+  json["categories"] = comparison.attributed ? changes_json(comparison.categories) : Json(nullptr);
   json["phases"] = changes_json(comparison.phases);
-  json["modules"] = comparison.plans ? changes_json(comparison.modules) : Json(nullptr);
+  json["modules"] = comparison.attributed ? changes_json(comparison.modules) : Json(nullptr);
   return dumped(json, form);
 }
 

@@ -32,12 +32,19 @@ std::string headline(const Comparison& comparison, const Amounts& amounts, Colou
   return text + "; " + paint(verdicts, ink, colour) + "\n";
 }
 
+std::string unattributed(const ComparedReport& report) {
+  const std::string why = report.attribution.empty() ? "" : ": " + without_orders(report.attribution);
+  return "     " + wrapped("its categories and modules are not known" + why, 115, "     ") + "\n";
+}
+
 std::string side(const char* letter, const ComparedReport& report) {
   return std::string("  ") + letter + ": " + report.name + " (" + report.command +
          (report.plan ? " of " + without_orders(report.plan->model.name) : "") + " on " +
          without_orders(report.gpu.name) + ", " + format_bytes(report.gpu.memory) + ")\n" +
          // A plan that does not fit is run again on a larger card; a script is not.
-         (report.command == "run" && report.fits != true ? "     its numbers are of what it did until it ended\n" : "");
+         (report.command == "run" && report.fits != true ? "     its numbers are of what it did until it ended\n"
+                                                         : "") +
+         (report.is_attributed ? "" : unattributed(report));
 }
 
 std::string value_of(const JobValue& value) {
@@ -137,7 +144,11 @@ std::string to_text(const Comparison& comparison, const PlanTextOptions& options
   std::string text = headline(comparison, amounts, options.colour);
   if (options.quiet) return text;
   text += side("A", comparison.a) + side("B", comparison.b);
-  if (!comparison.plans) text += "  Of documents of run only verdict, books and phases are compared.\n";
+  if (!comparison.attributed) {
+    text += "  Only verdict, books and phases are compared.\n";
+  } else if (!comparison.plans) {
+    text += "  Settings are not compared: a run's are its script's.\n";
+  }
   return text + setting_table(comparison) + all_changes(comparison.books, "book", "The three books", amounts) +
          category_table(comparison, amounts) +
          all_changes(comparison.phases, "phase", "Active peaks by phase, the highest of all steps", amounts) +

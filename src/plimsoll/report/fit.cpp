@@ -8,7 +8,7 @@
 namespace plimsoll::report {
 namespace {
 
-Bytes bytes_of(const PlanPeak& peak, const std::string& category) {
+Bytes bytes_of(const AttributedPeak& peak, const std::string& category) {
   for (const CategoryBytes& entry : peak.categories) {
     if (entry.category == category) return entry.bytes;
   }
@@ -88,7 +88,7 @@ std::string tried(const Fit& fit) {
 
 std::optional<FitBinding> binding_of(const Fit& fit) {
   if (!fit.beyond || !fit.at_beyond) return std::nullopt;
-  const PlanPeak& peak = fit.at_beyond->peak;
+  const AttributedPeak& peak = fit.at_beyond->peak;
   FitBinding binding{book_that_exceeds(peak, fit.at_beyond->gpu.memory), "", 0, peak.phase, peak.module};
   for (const CategoryBytes& entry : peak.categories) {
     const Bytes before = fit.at_limit ? bytes_of(fit.at_limit->peak, entry.category) : 0;

@@ -3,6 +3,39 @@
 #include <algorithm>
 
 namespace plimsoll::report {
+namespace {
+
+Json categories_json(const std::vector<CategoryBytes>& categories) {
+  Json json = Json::object();
+  for (const CategoryBytes& entry : categories) json[entry.category] = entry.bytes;
+  return json;
+}
+
+Json module_json(const ModuleRow& module) {
+  return {{"name", module.name},
+          {"type", module.type},
+          {"fsdp_unit", module.fsdp_unit},
+          {"parameters", module.parameters},
+          {"highest_bytes", module.highest},
+          {"total_bytes", module.total},
+          {"at_peak", categories_json(module.at_peak)}};
+}
+
+Json cause_json(const PeakCause& cause) {
+  Json owners = Json::array();
+  for (const auto& [name, bytes] : cause.owners) owners.push_back({{"name", name}, {"bytes", bytes}});
+  return {{"bytes", cause.bytes},
+          {"category", cause.category},
+          {"why", cause.why},
+          {"sentence", cause.sentence},
+          {"owners", owners}};
+}
+
+Json device_parts_json(const DeviceParts& parts) {
+  return {{"segments", parts.segments}, {"context", parts.context}, {"nccl", parts.nccl}, {"handles", parts.handles}};
+}
+
+}  // namespace
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -19,8 +52,18 @@ Json gpu_json(const Gpu& gpu) {
           {"multiprocessors", gpu.multiprocessors}};
 }
 
-Json device_parts_json(const DeviceParts& parts) {
-  return {{"segments", parts.segments}, {"context", parts.context}, {"nccl", parts.nccl}, {"handles", parts.handles}};
+Json peak_json(const AttributedPeak& peak) {
+  return {{"active_bytes", peak.active},
+          {"allocated_bytes", peak.allocated},
+          {"reserved_bytes", peak.reserved},
+          {"device_bytes", peak.device},
+          {"segments", peak.segments},
+          {"step", or_null(peak.step)},
+          {"phase", text_or_null(peak.phase)},
+          {"module", text_or_null(peak.module)},
+          {"stage", text_or_null(peak.stage)},
+          {"categories", categories_json(peak.categories)},
+          {"device_parts", device_parts_json(peak.device_parts)}};
 }
 
 Json step_json(const StepPeaks& step) {
@@ -38,6 +81,18 @@ Json step_json(const StepPeaks& step) {
                              {"reserved_end_bytes", peaks.reserved_end}};
   }
   return json;
+}
+
+Json modules_json(const std::vector<ModuleRow>& modules) {
+  Json list = Json::array();
+  for (const ModuleRow& module : modules) list.push_back(module_json(module));
+  return list;
+}
+
+Json causes_json(const std::vector<PeakCause>& causes) {
+  Json list = Json::array();
+  for (const PeakCause& cause : causes) list.push_back(cause_json(cause));
+  return list;
 }
 
 std::string dumped(const Json& json, JsonForm form) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plimsoll/report/json_form.h"
 #include "plimsoll/report/run_report.h"
@@ -24,8 +25,10 @@ Json text_or_null(const std::string& text);
 std::string underscored(std::string name);
 
 Json gpu_json(const Gpu& gpu);
-Json device_parts_json(const DeviceParts& parts);
+Json peak_json(const AttributedPeak& peak);
 Json step_json(const StepPeaks& step);
+Json modules_json(const std::vector<ModuleRow>& modules);
+Json causes_json(const std::vector<PeakCause>& causes);
 
 /// The document's text. Bytes that are not UTF-8 are replaced: they must not cost the whole of it.
 std::string dumped(const Json& json, JsonForm form = JsonForm::kIndented);

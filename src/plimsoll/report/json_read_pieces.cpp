@@ -21,6 +21,29 @@ void read_capability(const Fields& fields, Gpu& gpu) {
                   fields.value("compute_capability"));
 }
 
+ModuleRow read_module(const Fields& fields) {
+  ModuleRow module;
+  module.name = fields.text("name");
+  module.type = fields.text("type");
+  module.fsdp_unit = fields.flag("fsdp_unit");
+  module.parameters = fields.whole("parameters");
+  module.highest = fields.whole("highest_bytes");
+  module.total = fields.whole("total_bytes");
+  module.at_peak = read_categories(fields.object("at_peak"));
+  return module;
+}
+
+PeakCause read_cause(const Fields& fields) {
+  PeakCause cause;
+  cause.bytes = fields.whole("bytes");
+  cause.category = fields.text("category");
+  cause.why = fields.text("why");
+  cause.sentence = fields.text("sentence");
+  fields.each("owners",
+              [&](const Fields& owner) { cause.owners.emplace_back(owner.text("name"), owner.whole("bytes")); });
+  return cause;
+}
+
 }  // namespace
 
 Gpu read_gpu(const Fields& fields) {
@@ -52,6 +75,20 @@ Peak read_peak(const Fields& fields) {
   return peak;
 }
 
+std::vector<CategoryBytes> read_categories(const Fields& fields) {
+  std::vector<CategoryBytes> categories;
+  for (const std::string& name : fields.names()) categories.push_back({name, fields.whole(name.c_str())});
+  return categories;
+}
+
+AttributedPeak read_attributed_peak(const Fields& fields) {
+  AttributedPeak peak{read_peak(fields), {}, {}, {}};
+  peak.module = fields.text_or_null("module");
+  peak.stage = fields.text_or_null("stage");
+  peak.categories = read_categories(fields.object("categories"));
+  return peak;
+}
+
 StepPeaks read_step(const Fields& fields) {
   StepPeaks step;
   if (fields.has("step")) step.step = fields.integer("step");
@@ -64,6 +101,18 @@ StepPeaks read_step(const Fields& fields) {
                                               phase.whole("reserved_end_bytes")});
   });
   return step;
+}
+
+std::vector<ModuleRow> read_modules(const Fields& document) {
+  std::vector<ModuleRow> modules;
+  document.each("modules", [&](const Fields& module) { modules.push_back(read_module(module)); });
+  return modules;
+}
+
+std::vector<PeakCause> read_causes(const Fields& document) {
+  std::vector<PeakCause> causes;
+  document.each("causes", [&](const Fields& cause) { causes.push_back(read_cause(cause)); });
+  return causes;
 }
 
 }  // namespace plimsoll::report

@@ -76,8 +76,12 @@ class Fields {
 void check_version(const Fields& document);
 
 Gpu read_gpu(const Fields& fields);
-/// All but what only some commands say of a peak.
+/// The books alone, for documents in which nobody looked whose the memory was.
 Peak read_peak(const Fields& fields);
+AttributedPeak read_attributed_peak(const Fields& fields);
+std::vector<CategoryBytes> read_categories(const Fields& fields);  ///< Of an object: each name with its bytes.
 StepPeaks read_step(const Fields& fields);
+std::vector<ModuleRow> read_modules(const Fields& document);  ///< Its field `modules`.
+std::vector<PeakCause> read_causes(const Fields& document);   ///< Its field `causes`.
 
 }  // namespace plimsoll::report

@@ -14,19 +14,19 @@ constexpr std::size_t kMostRows = 60;
 
 struct Row {
   std::string label;
-  const PlanModule* module;
+  const ModuleRow* module;
   Bytes highest;
 };
 
-Bytes bytes_of(const PlanModule& module, const std::string& category) {
+Bytes bytes_of(const ModuleRow& module, const std::string& category) {
   for (const CategoryBytes& entry : module.at_peak) {
     if (entry.category == category) return entry.bytes;
   }
   return 0;
 }
 
-bool alike(const PlanModule& a, const PlanModule& b) {
-  const auto has_as_much = [](const PlanModule& one, const PlanModule& other) {
+bool alike(const ModuleRow& a, const ModuleRow& b) {
+  const auto has_as_much = [](const ModuleRow& one, const ModuleRow& other) {
     return std::all_of(one.at_peak.begin(), one.at_peak.end(), [&](const CategoryBytes& entry) {
       return same_but_for_rests(entry.bytes, bytes_of(other, entry.category));
     });
@@ -36,7 +36,7 @@ bool alike(const PlanModule& a, const PlanModule& b) {
 
 /// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every
 /// forward. `kinds` are the numbers that were seen so far, one of each kind.
-std::string key_of(const PlanModule& module, std::vector<const PlanModule*>& kinds) {
+std::string key_of(const ModuleRow& module, std::vector<const ModuleRow*>& kinds) {
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto* kind) { return alike(*kind, module); });
   const auto kind = static_cast<std::size_t>(found - kinds.begin());
   if (kind == kinds.size()) kinds.push_back(&module);
@@ -44,13 +44,13 @@ std::string key_of(const PlanModule& module, std::vector<const PlanModule*>& kin
          std::to_string(kind);
 }
 
-std::vector<Row> rows_of(const std::vector<const PlanModule*>& modules) {
+std::vector<Row> rows_of(const std::vector<const ModuleRow*>& modules) {
   std::vector<NamedRow> named;
-  std::vector<const PlanModule*> kinds;
-  for (const PlanModule* module : modules) named.push_back({module->name, key_of(*module, kinds)});
+  std::vector<const ModuleRow*> kinds;
+  for (const ModuleRow* module : modules) named.push_back({module->name, key_of(*module, kinds)});
   std::vector<Row> rows;
   for (const FoldedRow& folded_row : folded(named)) {
-    const PlanModule& first = *modules[folded_row.members.front()];
+    const ModuleRow& first = *modules[folded_row.members.front()];
     Row row{first.name.empty() ? "(the model)" : folded_row.label, &first, 0};
     if (first.fsdp_unit) row.label += " *";
     const std::size_t count = folded_row.members.size();
@@ -102,16 +102,16 @@ std::size_t depth_of(const std::string& module) {
   return module.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(module.begin(), module.end(), '.'));
 }
 
-std::string module_table(const PlanReport& report, std::size_t depth, const Amounts& amounts) {
-  std::vector<const PlanModule*> modules;
-  for (const PlanModule& module : report.modules) {
-    if (depth_of(module.name) <= depth) modules.push_back(&module);
+std::string module_table(const std::vector<ModuleRow>& modules, std::vector<CategoryBytes> categories,
+                         std::size_t depth, const Amounts& amounts) {
+  std::vector<const ModuleRow*> listed;
+  for (const ModuleRow& module : modules) {
+    if (depth_of(module.name) <= depth) listed.push_back(&module);
   }
-  if (modules.empty()) return "";
-  std::vector<Row> rows = rows_of(modules);
+  if (listed.empty()) return "";
+  std::vector<Row> rows = rows_of(listed);
   const std::size_t left_out = rows.size() - std::min(rows.size(), kMostRows);
   rows.resize(rows.size() - left_out);
-  std::vector<CategoryBytes> categories = report.peak.categories;
   std::erase_if(categories, [&](const CategoryBytes& entry) {
     return std::none_of(rows.begin(), rows.end(),
                         [&](const Row& row) { return bytes_of(*row.module, entry.category) > 0; });

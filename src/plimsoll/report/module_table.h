@@ -1,9 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plimsoll/report/amounts.h"
-#include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/attribution.h"
 
 namespace plimsoll::report {
 
@@ -11,8 +12,9 @@ namespace plimsoll::report {
 std::size_t depth_of(const std::string& module);
 
 /// Where the peak's bytes are, module by module to `depth`, under a heading, after an empty line; "" without modules.
-/// The largest categories have columns of their own, as many as 120 columns have room for. Blocks that are alike share
-/// a row.
-std::string module_table(const PlanReport& report, std::size_t depth, const Amounts& amounts);
+/// `categories` are those of the peak, largest first: the first have columns of their own, as many as 120 columns have
+/// room for. Blocks that are alike share a row.
+std::string module_table(const std::vector<ModuleRow>& modules, std::vector<CategoryBytes> categories,
+                         std::size_t depth, const Amounts& amounts);
 
 }  // namespace plimsoll::report

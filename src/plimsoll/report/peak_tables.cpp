@@ -1,5 +1,6 @@
 #include "plimsoll/report/peak_tables.h"
 
+#include "plimsoll/report/category_words.h"
 #include "plimsoll/report/table.h"
 
 namespace plimsoll::report {
@@ -18,6 +19,25 @@ std::string books_table(const Peak& peak, Bytes card, const Amounts& amounts) {
   if (parts.nccl > 0) add("  NCCL", parts.nccl, "estimate of the GPU's profile");
   if (parts.handles > 0) add("  handles", parts.handles, "cuBLAS, cuDNN: estimate of the GPU's profile");
   return table.render();
+}
+
+std::string peak_moment_in_full(const AttributedPeak& peak, const std::string& without_module) {
+  std::string text = moment(peak.step, peak.phase);
+  if (!peak.module.empty()) {
+    text += ", module " + peak.module;
+  } else if (!without_module.empty() && (peak.phase == "forward" || peak.phase == "backward")) {
+    text += ", " + without_module;
+  }
+  return peak.stage.empty() ? text : text + " (" + peak.stage + ")";
+}
+
+std::string peak_by_category(const AttributedPeak& peak, const std::string& when, const Amounts& amounts) {
+  std::string text = "\nThe peak: " + when + "\n";
+  Table table({{"category"}, {"bytes", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
+  for (const CategoryBytes& entry : peak.categories) {
+    table.add({entry.category, amounts(entry.bytes), share(entry.bytes, peak.active), category_words(entry.category)});
+  }
+  return table.empty() ? text : text + table.render();
 }
 
 std::string step_table(const std::vector<StepRow>& rows, const Amounts& amounts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/report/cause_list.h"
 #include "plimsoll/report/plan_subject.h"
 #include "plimsoll/report/plan_verdict.h"
 
@@ -9,34 +10,6 @@ namespace plimsoll::report {
 namespace {
 
 constexpr std::size_t kWidth = 120;
-
-/// The amount stands in a column of its own, so the sentence goes without.
-std::string without_amount(const PlanCause& cause) {
-  const std::string amount = format_bytes(cause.bytes) + " ";
-  return cause.sentence.starts_with(amount) ? cause.sentence.substr(amount.size()) : cause.sentence;
-}
-
-std::string right(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, width_of(text)), ' ') + text;
-}
-
-std::string causes(const PlanReport& report, const Amounts& amounts) {
-  if (report.causes.empty()) return "";
-  std::size_t amount_width = 0;
-  for (const PlanCause& cause : report.causes) amount_width = std::max(amount_width, width_of(amounts(cause.bytes)));
-  std::string text = "\nThe peak, cause by cause: " + amounts(report.peak.active) + " active; " +
-                     peak_moment_in_full(report.peak) + "\n";
-  constexpr std::size_t kShareWidth = 7;
-  const std::string indent(2 + amount_width + 2 + kShareWidth + 2, ' ');
-  for (const PlanCause& cause : report.causes) {
-    const std::string start = "  " + right(amounts(cause.bytes), amount_width) + "  " +
-                              right(share(cause.bytes, report.peak.active), kShareWidth) + "  ";
-    // Blanks before the first word are part of the line's width, and wrapped() breaks at blanks.
-    const std::string lines = wrapped(std::string(indent.size(), '.') + without_amount(cause), kWidth, indent);
-    text += start + lines.substr(indent.size()) + "\n";
-  }
-  return text;
-}
 
 /// A job that barely fits fills the card whatever it needs: there only the active book tells.
 bool is_squeezed(const PlanReport& report) { return report.fits() && report.alloc_retries > 0; }
@@ -69,7 +42,8 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
   const Amounts amounts(options.unit);
   std::string text = verdict_line(report, amounts, options.colour);
   if (options.quiet) return text;
-  text += why_it_does_not_fit(report, amounts) + subject(report) + causes(report, amounts);
+  text += why_it_does_not_fit(report, amounts) + subject(report) +
+          cause_list(report.causes, report.peak.active, peak_moment_in_full(report), amounts);
   if (savings.empty() || report.is_cut_short()) return text;
 
   const bool active = is_squeezed(report);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "plimsoll/report/category_words.h"
 #include "plimsoll/report/module_table.h"
 #include "plimsoll/report/peak_tables.h"
 #include "plimsoll/report/plan_subject.h"
@@ -14,15 +13,6 @@ namespace {
 bool same_name(std::string_view a, std::string_view b) {
   const auto plain = [](char c) { return c == '-' ? '_' : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return plain(x) == plain(y); });
-}
-
-std::string peak_by_category(const PlanPeak& peak, const Amounts& amounts) {
-  std::string text = "\nThe peak: " + peak_moment_in_full(peak) + "\n";
-  Table table({{"category"}, {"bytes", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
-  for (const CategoryBytes& entry : peak.categories) {
-    table.add({entry.category, amounts(entry.bytes), share(entry.bytes, peak.active), category_words(entry.category)});
-  }
-  return table.empty() ? text : text + table.render();
 }
 
 std::string host(const PlanReport& report, const Amounts& amounts) {
@@ -62,9 +52,11 @@ std::string to_text(const PlanReport& report, const PlanTextOptions& options) {
   const std::string verdict = verdict_line(report, amounts, options.colour);
   if (options.quiet) return verdict;
   return verdict + why_it_does_not_fit(report, amounts) + subject(report) + "\n" +
-         books_table(report.peak, report.gpu.memory, amounts) + peak_by_category(report.peak, amounts) +
+         books_table(report.peak, report.gpu.memory, amounts) +
+         peak_by_category(report.peak, peak_moment_in_full(report), amounts) +
          step_table(step_rows(report.before_steps, report.steps, std::nullopt), amounts) +
-         module_table(report, options.depth, amounts) + host(report, amounts) + notes(report, options.colour);
+         module_table(report.modules, report.peak.categories, options.depth, amounts) + host(report, amounts) +
+         notes(report, options.colour);
 }
 
 }  // namespace plimsoll::report

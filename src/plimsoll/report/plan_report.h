@@ -10,6 +10,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/report/amounts.h"
+#include "plimsoll/report/attribution.h"
 #include "plimsoll/report/json_form.h"
 #include "plimsoll/report/run_report.h"
 #include "plimsoll/report/table.h"
@@ -28,44 +29,12 @@ JobValue job_value(const JobValues& job, std::string_view name);
 /// As a person reads it: "none", "yes", "8192", "0.5", "bf16".
 std::string shown(const JobValue& value);
 
-struct CategoryBytes {
-  std::string category;
-  Bytes bytes = 0;
-  bool operator==(const CategoryBytes&) const = default;
-};
-
 struct PlanModel {
   std::string name;    ///< As it was asked for: a preset, or the config's path.
   std::string family;  ///< "llama", "qwen3_moe", …
   std::uint64_t parameters = 0;
   std::uint64_t active_parameters = 0;  ///< Of one token: less than all where there are experts.
   std::uint64_t blocks = 0;
-};
-
-/// The three books at their highest, with what was there when active was.
-struct PlanPeak : Peak {
-  std::string module;                     ///< The FSDP module whose stage it was; "" for none.
-  std::string stage;                      ///< What it was doing.
-  std::vector<CategoryBytes> categories;  ///< Sum to `active`. Largest first.
-};
-
-/// Why memory was there at the peak.
-struct PlanCause {
-  Bytes bytes = 0;
-  std::string category;
-  std::string why;
-  std::string sentence;  ///< All of it, as a person reads it.
-  std::vector<std::pair<std::string, Bytes>> owners;
-};
-
-struct PlanModule {
-  std::string name;  ///< The path from the root; "" for the root itself.
-  std::string type;
-  bool fsdp_unit = false;              ///< fully_shard was applied to it.
-  std::uint64_t parameters = 0;        ///< Of it and all below, before sharding.
-  Bytes highest = 0;                   ///< The highest total while it ran, forward or backward.
-  Bytes total = 0;                     ///< What it and all below had at the peak.
-  std::vector<CategoryBytes> at_peak;  ///< Sums to `total`.
 };
 
 /// Where memory ran out.
@@ -87,12 +56,12 @@ struct PlanReport {
   JobValues job;
   /// Where memory ran out, the job was run again on a card that is large enough, and all below is of that run.
   std::optional<PlanOom> oom;
-  PlanPeak peak;
+  AttributedPeak peak;
   std::optional<StepPeaks> before_steps;
   std::vector<StepPeaks> steps;
-  std::vector<PlanModule> modules;  ///< In natural order, parents before children.
-  std::vector<PlanCause> causes;    ///< Largest first; sum to peak.active.
-  Bytes host = 0;                   ///< The most that the CPU held, pinned and not.
+  std::vector<ModuleRow> modules;  ///< In natural order, parents before children.
+  std::vector<PeakCause> causes;   ///< Largest first; sum to peak.active.
+  Bytes host = 0;                  ///< The most that the CPU held, pinned and not.
   Bytes host_pinned = 0;
   std::uint64_t ops = 0;  ///< Kernels, copies and collectives that were launched.
   std::uint64_t alloc_retries = 0;

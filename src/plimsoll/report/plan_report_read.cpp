@@ -5,12 +5,6 @@
 namespace plimsoll::report {
 namespace {
 
-std::vector<CategoryBytes> read_categories(const Fields& fields) {
-  std::vector<CategoryBytes> categories;
-  for (const std::string& name : fields.names()) categories.push_back({name, fields.whole(name.c_str())});
-  return categories;
-}
-
 PlanModel read_model(const Fields& fields) {
   return {fields.text("name"), fields.text("family"), fields.whole("parameters"), fields.whole("active_parameters"),
           fields.whole("blocks")};
@@ -32,14 +26,6 @@ JobValues read_job(const Fields& fields) {
   return job;
 }
 
-PlanPeak read_plan_peak(const Fields& fields) {
-  PlanPeak peak{read_peak(fields), {}, {}, {}};
-  peak.module = fields.text_or_null("module");
-  peak.stage = fields.text_or_null("stage");
-  peak.categories = read_categories(fields.object("categories"));
-  return peak;
-}
-
 PlanOom read_oom(const Fields& fields) {
   PlanOom oom;
   oom.requested = fields.whole("requested_bytes");
@@ -54,29 +40,6 @@ PlanOom read_oom(const Fields& fields) {
   return oom;
 }
 
-PlanModule read_module(const Fields& fields) {
-  PlanModule module;
-  module.name = fields.text("name");
-  module.type = fields.text("type");
-  module.fsdp_unit = fields.flag("fsdp_unit");
-  module.parameters = fields.whole("parameters");
-  module.highest = fields.whole("highest_bytes");
-  module.total = fields.whole("total_bytes");
-  module.at_peak = read_categories(fields.object("at_peak"));
-  return module;
-}
-
-PlanCause read_cause(const Fields& fields) {
-  PlanCause cause;
-  cause.bytes = fields.whole("bytes");
-  cause.category = fields.text("category");
-  cause.why = fields.text("why");
-  cause.sentence = fields.text("sentence");
-  fields.each("owners",
-              [&](const Fields& owner) { cause.owners.emplace_back(owner.text("name"), owner.whole("bytes")); });
-  return cause;
-}
-
 }  // namespace
 
 PlanReport read_plan_report(const Fields& document) {
@@ -86,15 +49,15 @@ PlanReport read_plan_report(const Fields& document) {
   report.gpu = read_gpu(document.object("gpu"));
   report.model = read_model(document.object("model"));
   report.job = read_job(document.object("job"));
-  report.peak = read_plan_peak(document.object("peak"));
+  report.peak = read_attributed_peak(document.object("peak"));
   if (!document.is_null("oom")) report.oom = read_oom(document.object("oom"));
   if (document.flag("fits") != report.fits()) {
     document.fail("fits", std::string("says ") + (report.fits() ? "false" : "true") + ", and 'oom' the opposite");
   }
   if (!document.is_null("before_steps")) report.before_steps = read_step(document.object("before_steps"));
   document.each("steps", [&](const Fields& step) { report.steps.push_back(read_step(step)); });
-  document.each("modules", [&](const Fields& module) { report.modules.push_back(read_module(module)); });
-  document.each("causes", [&](const Fields& cause) { report.causes.push_back(read_cause(cause)); });
+  report.modules = read_modules(document);
+  report.causes = read_causes(document);
   report.host = document.whole("host_bytes");
   report.host_pinned = document.whole("host_pinned_bytes");
   report.ops = document.whole("ops");

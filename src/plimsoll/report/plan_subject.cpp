@@ -1,6 +1,7 @@
 #include "plimsoll/report/plan_subject.h"
 
 #include "plimsoll/report/amounts.h"
+#include "plimsoll/report/peak_tables.h"
 
 namespace plimsoll::report {
 namespace {
@@ -62,14 +63,8 @@ std::string subject(const PlanReport& report) {
   return "  " + wrapped(text, 118, "  ") + "\n";
 }
 
-std::string peak_moment_in_full(const PlanPeak& peak) {
-  std::string text = moment(peak.step, peak.phase);
-  if (!peak.module.empty()) {
-    text += ", module " + peak.module;
-  } else if (peak.phase == "forward" || peak.phase == "backward") {
-    text += ", in the model's own layers (embedding, norm, head) or the loss";
-  }
-  return peak.stage.empty() ? text : text + " (" + peak.stage + ")";
+std::string peak_moment_in_full(const PlanReport& report) {
+  return peak_moment_in_full(report.peak, "in the model's own layers (embedding, norm, head) or the loss");
 }
 
 }  // namespace plimsoll::report

@@ -10,6 +10,6 @@ namespace plimsoll::report {
 std::string subject(const PlanReport& report);
 
 /// "step 1, backward, module layers.31 (pre-backward)".
-std::string peak_moment_in_full(const PlanPeak& peak);
+std::string peak_moment_in_full(const PlanReport& report);
 
 }  // namespace plimsoll::report

@@ -108,7 +108,7 @@ std::string why_it_does_not_fit(const PlanReport& report, const Amounts& amounts
                                     : "What follows is of the same job on a card that is large enough.");
 }
 
-std::string peak_moment(const PlanPeak& peak) {
+std::string peak_moment(const AttributedPeak& peak) {
   return moment(peak.step, peak.phase) + (peak.module.empty() ? "" : ", " + peak.module);
 }
 

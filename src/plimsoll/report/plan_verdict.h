@@ -33,6 +33,6 @@ std::string verdict_line(const PlanReport& report, const Amounts& amounts, Colou
 std::string why_it_does_not_fit(const PlanReport& report, const Amounts& amounts);
 
 /// "step 1, backward, layers.31".
-std::string peak_moment(const PlanPeak& peak);
+std::string peak_moment(const AttributedPeak& peak);
 
 }  // namespace plimsoll::report

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "plimsoll/report/amounts.h"
+#include "plimsoll/report/cause_list.h"
+#include "plimsoll/report/module_table.h"
 #include "plimsoll/report/peak_tables.h"
 #include "plimsoll/report/step_rows.h"
 
@@ -92,14 +94,31 @@ std::string subject(const RunReport& report) {
 }
 
 std::string books(const RunReport& report) {
-  const Peak& peak = report.peak;
-  std::string text = books_table(peak, report.gpu.memory, Amounts()) + "  The peak came " + (peak.step ? "in " : "") +
-                     moment(peak.step, peak.phase) + ".\n";
+  std::string text = books_table(report.peak, report.gpu.memory, Amounts());
   for (const OtherDevice& other : report.other_devices) {
     text += "  Device " + std::to_string(other.device) + " was used too: " + format_bytes(other.reserved_peak) +
             " reserved.\n";
   }
   return text;
+}
+
+/// Without fully_shard no module is ever named, which says nothing of where the peak was.
+std::string peak_moment_of(const RunReport& report) {
+  const bool sharded = std::any_of(report.modules.begin(), report.modules.end(),
+                                   [](const ModuleRow& module) { return module.fsdp_unit; });
+  return peak_moment_in_full(report.peak, sharded ? "in the model's own layers or the loss" : "");
+}
+
+std::string peak(const RunReport& report) {
+  const std::string text = peak_by_category(report.peak, peak_moment_of(report), Amounts());
+  if (report.is_attributed() || report.attribution.empty()) return text;
+  return text + "  " + wrapped(report.attribution, 118, "  ") + "\n";
+}
+
+std::string causes(const RunReport& report, const TextOptions& options) {
+  if (!options.explain) return "";
+  const std::string list = cause_list(report.causes, report.peak.active, peak_moment_of(report), Amounts());
+  return list.empty() ? "\nThe peak, cause by cause: not known\n" : list;
 }
 
 std::string allocations(const std::vector<LiveAllocations>& live, Bytes total, std::size_t limit) {
@@ -185,7 +204,8 @@ std::optional<bool> RunReport::fits() const {
 std::string to_text(const RunReport& report, const TextOptions& options) {
   std::string text = verdict(report, options.colour);
   if (report.processes == 0) return text;
-  text += subject(report) + "\n" + books(report) + step_table(step_rows(report), Amounts()) +
+  text += subject(report) + "\n" + books(report) + peak(report) + step_table(step_rows(report), Amounts()) +
+          module_table(report.modules, report.peak.categories, options.depth, Amounts()) + causes(report, options) +
           memory_failure(report, options);
   if (!report.out_of_memory()) text += largest(report, options.top);
   return text + read_backs(report, options) + notes(report, options.colour);

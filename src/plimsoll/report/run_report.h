@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
+#include "plimsoll/report/attribution.h"
 #include "plimsoll/report/table.h"
 
 /// What `plimsoll run` saw of a script, as plain values, and its two renderings: text for people and JSON for programs.
@@ -68,6 +69,14 @@ struct Peak {
   DeviceParts device_parts;
 };
 
+/// The three books at their highest, with what was there when active was. Where that is not known, `module` and `stage`
+/// are empty too.
+struct AttributedPeak : Peak {
+  std::string module;                     ///< The FSDP module whose stage it was; "" for none.
+  std::string stage;                      ///< What it was doing.
+  std::vector<CategoryBytes> categories;  ///< Sum to `active`. Largest first.
+};
+
 struct OutOfMemory {
   Bytes requested = 0;
   Bytes device_free = 0;
@@ -122,11 +131,14 @@ struct RunReport {
   std::string python;
   int device = 0;
   bool complete = false;  ///< the record was written at the end of the script, not after one of its steps
-  Peak peak;
+  AttributedPeak peak;
   std::optional<StepPeaks> before_steps;  ///< what came before the first step
   std::vector<StepPeaks> steps;
   std::uint64_t finished_steps = 0;      ///< the last of `steps` may have ended early
   std::optional<StepPeaks> after_steps;  ///< what came after the last finished one
+  std::vector<ModuleRow> modules;        ///< in natural order, parents before children
+  std::vector<PeakCause> causes;         ///< largest first; sum to peak.active
+  std::string attribution;               ///< why categories, modules and causes are not known, as a sentence
   std::vector<LiveAllocations> top;
   Bytes top_total = 0;  ///< active bytes at the moment that `top` describes
   Bytes host_pinned = 0;
@@ -147,16 +159,21 @@ struct RunReport {
   /// True: memory ran out, and that ended the work. An out-of-memory error that the script survives is not in `oom` but
   /// counted in `ooms_handled`.
   bool out_of_memory() const { return oom.has_value(); }
+  /// Whether the categories of the peak are known, and with them modules and causes. A peak without tensors has none.
+  bool is_attributed() const { return !peak.categories.empty(); }
   /// Empty where nothing is known, because the script ended before it used the GPU and not by its own will.
   std::optional<bool> fits() const;
 };
 
 struct TextOptions {
   Colour colour = Colour::kNever;
-  std::size_t top = 10;  ///< lines of code to list
+  std::size_t top = 10;   ///< lines of code to list
+  std::size_t depth = 2;  ///< modules of so many parts of a path: "layers.0" has two
+  bool explain = false;   ///< the causes of the peak too
 };
 
-/// The report for a terminal: the verdict first. Amounts in IEC units.
+/// The report for a terminal: the verdict first, then the three books, the peak by category, steps, modules, causes
+/// where they are wanted, and lines of code. Amounts in IEC units.
 std::string to_text(const RunReport& report, const TextOptions& options = {});
 
 /// The document of `--json`: `{"version": 1, "fits": …, …}`, amounts in bytes, ends with a line feed.

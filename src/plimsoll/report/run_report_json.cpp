@@ -21,13 +21,6 @@ Json allocations(const std::vector<LiveAllocations>& live) {
   return list;
 }
 
-Json peak_json(const Peak& peak) {
-  return {{"active_bytes", peak.active},       {"allocated_bytes", peak.allocated},
-          {"reserved_bytes", peak.reserved},   {"device_bytes", peak.device},
-          {"segments", peak.segments},         {"step", or_null(peak.step)},
-          {"phase", text_or_null(peak.phase)}, {"device_parts", device_parts_json(peak.device_parts)}};
-}
-
 Json oom_json(const OutOfMemory& oom) {
   Json json{{"requested_bytes", oom.requested},       {"device_free_bytes", oom.device_free},
             {"device_total_bytes", oom.device_total}, {"active_bytes", oom.active},
@@ -65,11 +58,15 @@ std::string to_json(const RunReport& report) {
   json["python"] = text_or_null(report.python);
   json["complete"] = report.complete;
   json["peak"] = peak_json(report.peak);
+  if (!report.is_attributed()) json["peak"]["categories"] = nullptr;
   json["before_steps"] = report.before_steps ? step_json(*report.before_steps) : Json(nullptr);
   json["steps"] = Json::array();
   for (const StepPeaks& step : report.steps) json["steps"].push_back(step_json(step));
   json["finished_steps"] = report.finished_steps;
   json["after_steps"] = report.after_steps ? step_json(*report.after_steps) : Json(nullptr);
+  json["modules"] = report.is_attributed() ? modules_json(report.modules) : Json(nullptr);
+  json["causes"] = report.is_attributed() ? causes_json(report.causes) : Json(nullptr);
+  json["attribution"] = text_or_null(report.attribution);
   json["top"] = allocations(report.top);
   json["top_total_bytes"] = report.top_total;
   json["host_pinned_bytes"] = report.host_pinned;

@@ -76,7 +76,7 @@ std::string to_csv(const Sweep& sweep) {
     std::vector<std::string> cells = row.values;
     cells.resize(sweep.axes.size());
     if (row.result) {
-      const PlanPeak& peak = row.result->peak;
+      const AttributedPeak& peak = row.result->peak;
       cells.insert(cells.end(),
                    {row.result->fits() ? "true" : "false", std::to_string(peak.active), std::to_string(peak.reserved),
                     std::to_string(peak.device), std::to_string(row.result->gpu.memory),
