@@ -3,14 +3,19 @@
 #include "plimsoll/capture/cpu_tap.h"
 #include "plimsoll/capture/cuda_trace.h"
 #include "plimsoll/capture/host_tap.h"
+#include "plimsoll/capture/noted_storages.h"
 
 namespace plimsoll::capture {
 
-Subscription::Subscription(Listener& listener) : listener_(listener) {
-  install_cpu_tap();
+void start_late_sources() {
   install_host_tap();
   start_cuda_trace();
   settle_cuda_trace();
+}
+
+Subscription::Subscription(Listener& listener) : listener_(listener) {
+  install_cpu_tap();
+  start_late_sources();
   Registry::of_process().subscribe(listener);
 }
 
@@ -31,8 +36,11 @@ std::optional<Registry::Found> find(const at::Tensor& tensor) {
 }
 
 std::optional<Registry::Found> find(const c10::Storage& storage) {
-  if (!storage || storage.data() == nullptr) return std::nullopt;
-  return Registry::of_process().find(storage.device(), storage.data());
+  if (!storage) return std::nullopt;
+  // Without the checks of data(): those of a fake tensor's storage throw.
+  const void* const address = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
+  if (address == nullptr) return find_noted(storage);
+  return Registry::of_process().find(storage.device(), address);
 }
 
 }  // namespace plimsoll::capture

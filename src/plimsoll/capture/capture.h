@@ -26,6 +26,9 @@ class Subscription {
   Listener& listener_;
 };
 
+/// Sources that were not there yet when somebody began to listen: CUDA, initialised since (wait_for_cuda).
+void start_late_sources();
+
 /// Makes the books true to the byte; every look at them comes after it. REQUIRES: no lock is held that a listener takes.
 void settle();
 

@@ -18,6 +18,10 @@ namespace plimsoll::capture {
 /// GPU. Throws where the allocator in use has no trace (backend:cudaMallocAsync, PYTORCH_NO_CUDA_MEMORY_CACHING).
 void start_cuda_trace();
 
+/// From now on start_cuda_trace does nothing in a process that has not initialised CUDA, instead of initialising it: whoever
+/// calls this calls start_cuda_trace again when CUDA is there. A process that forks before it uses CUDA stays able to.
+void wait_for_cuda();
+
 /// Makes the size of the last block of each device what the allocator counts for it, and checks the books against the
 /// allocator's. Every look at the books comes after it. Takes the allocator's lock.
 void settle_cuda_trace();

@@ -1,6 +1,7 @@
 #include "plimsoll/capture/registry.h"
 
 #include <c10/util/Exception.h>
+#include <pthread.h>
 
 #include <algorithm>
 
@@ -15,8 +16,18 @@ c10::Device normal(c10::Device device) { return device.is_cpu() ? c10::Device(c1
 
 }  // namespace
 
+// A forked child starts with a lock that nobody holds, and without listeners: those of its parent watch the parent.
 Registry& Registry::of_process() {
-  static auto* registry = new Registry;
+  static auto* const registry = [] {
+    pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
+                   [] {
+                     auto& self = of_process();
+                     self.listeners_.clear();
+                     self.listening_.store(false, std::memory_order_release);
+                     self.mutex_.unlock();
+                   });
+    return new Registry;
+  }();
   return *registry;
 }
 

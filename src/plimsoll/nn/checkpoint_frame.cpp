@@ -45,13 +45,6 @@ class RecomputedTensor final : public SavedVariableHooks {
   at::Tensor tensor_;
 };
 
-class RecomputationScope {
- public:
-  RecomputationScope() { recomputation_depth++; }
-  ~RecomputationScope() { recomputation_depth--; }
-  RecomputationScope(const RecomputationScope&) = delete;
-  RecomputationScope& operator=(const RecomputationScope&) = delete;
-};
 
 // Which backward pass this thread is at work on; a new number outside of any.
 std::int64_t current_pass() {

@@ -23,6 +23,14 @@ namespace plimsoll::nn::detail {
 /// How many recomputations this thread is in.
 inline constinit thread_local int recomputation_depth = 0;
 
+class RecomputationScope {
+ public:
+  RecomputationScope() { recomputation_depth++; }
+  ~RecomputationScope() { recomputation_depth--; }
+  RecomputationScope(const RecomputationScope&) = delete;
+  RecomputationScope& operator=(const RecomputationScope&) = delete;
+};
+
 /// One checkpointed call: what is needed to run it again, and what the runs made. Mirrors _CheckpointFrame and its
 /// hooks (torch/utils/checkpoint.py, torch 2.13).
 ///

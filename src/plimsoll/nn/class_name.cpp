@@ -5,6 +5,7 @@
 #include <typeinfo>
 
 #include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll::nn {
 namespace {
@@ -42,6 +43,7 @@ std::string_view without_scopes(std::string_view type) {
 }  // namespace
 
 std::string class_name(const torch::nn::Module& module) {
+  if (const auto* foreign = dynamic_cast<const ForeignModule*>(&module)) return foreign->type_name();
   const std::string demangled = c10::demangle(typeid(module).name());
   const std::string_view name = without_scopes(wrapped_class(demangled));
   const std::size_t arguments = name.find('<');

@@ -11,6 +11,8 @@ namespace {
 using StepHooks = HookList<StepHook>;
 using StateHooks = HookList<StateHook>;
 
+constinit thread_local int state_creations = 0;
+
 // Never destroyed: an optimizer with static storage may step, or a handle be removed, after main.
 StepHooks& global_before() {
   static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
@@ -108,6 +110,13 @@ void StepObservable::report_state(const at::Tensor& parameter, std::string_view 
 }
 
 bool StepObservable::has_state_hooks() noexcept { return !global_state().empty(); }
+
+void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, global_before()); }
+void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, global_after()); }
+
+StateCreation::StateCreation() { ++state_creations; }
+StateCreation::~StateCreation() { --state_creations; }
+bool StateCreation::under_way() noexcept { return state_creations != 0; }
 
 HookHandle register_global_step_pre_hook(StepHook hook) {
   return global_before().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);

@@ -80,4 +80,21 @@ HookHandle register_global_step_post_hook(StepHook hook, StepPostHookOptions opt
 /// HookedOptimizer, which cannot look into torch's step, at the end of the step, before the post-hooks.
 HookHandle register_global_state_hook(StateHook hook);
 
+// --- For optimizers of another front end (Python's), which step by themselves.
+
+/// Runs the global pre-hooks, and the global post-hooks.
+void foreign_step_begins(StepObservable& optimizer);
+void foreign_step_over(StepObservable& optimizer);
+
+/// While it lives, what this thread allocates is state of an optimizer, until it is told of.
+class StateCreation {
+ public:
+  StateCreation();
+  ~StateCreation();
+  StateCreation(const StateCreation&) = delete;
+  StateCreation& operator=(const StateCreation&) = delete;
+
+  static bool under_way() noexcept;
+};
+
 }  // namespace plimsoll::nn

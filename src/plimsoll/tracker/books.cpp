@@ -6,12 +6,24 @@
 #include <unordered_set>
 
 #include "plimsoll/capture/cuda_trace.h"
+#include "plimsoll/capture/holders.h"
 #include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/optim_observable.h"
 
 namespace plimsoll {
 
 namespace categories = ledger::categories;
 namespace phases = ledger::phases;
+
+namespace {
+
+Description description_of(const at::Tensor& tensor) {
+  // A tensor of symbolic sizes (torch.compile) has no numbers to tell.
+  const bool symbolic = tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+  return {symbolic ? c10::DimVector() : c10::DimVector(tensor.sizes()), tensor.scalar_type()};
+}
+
+}  // namespace
 
 Books::Books(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_(options) {
   if (log != nullptr) ledger_.record_to(log);
@@ -34,6 +46,7 @@ void Books::allocated(const capture::Allocation& allocation) noexcept {
     category = in_optimizer || (backward && !recomputing) ? categories::kTemp : categories::kActivation;
     if (in_optimizer) {
       owner = optimizers_.back();
+      if (nn::StateCreation::under_way()) category = state_category_;
     } else if (!ledger_.open_modules().empty()) {
       owner = ledger_.open_modules().back().module;
     }
@@ -108,6 +121,11 @@ void Books::set_classifier(const AllocationClassifier* classifier) {
   classifier_ = classifier;
 }
 
+void Books::set_state_category(ledger::CategoryId category) {
+  std::lock_guard lock(mutex_);
+  state_category_ = category;
+}
+
 void Books::step_entered(std::string_view owner) {
   std::lock_guard lock(mutex_);
   optimizers_.push_back(ledger_.owner(owner));
@@ -123,19 +141,28 @@ void Books::step_left() {
 // --- Naming --------------------------------------------------------------------------------------------------------
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
-  const auto found = capture::adopt(tensor);
-  return found ? name_found(tensor, *found, category, owner, /*by_user=*/false) : 0;
+  return name_holders(tensor, category, owner, /*by_user=*/false).bytes;
 }
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
-  const auto found = capture::adopt(tensor);
-  return found ? name_found(tensor, *found, category, std::nullopt, /*by_user=*/false) : 0;
+  return name_holders(tensor, category, std::nullopt, /*by_user=*/false).bytes;
 }
 
 bool Books::name_for_user(const at::Tensor& tensor, std::string_view name) {
-  const auto found = capture::adopt(tensor);
-  if (found) name_found(tensor, *found, category(name), std::nullopt, /*by_user=*/true);
-  return found.has_value();
+  return name_holders(tensor, category(name), std::nullopt, /*by_user=*/true).found;
+}
+
+Books::Holders Books::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
+                                   std::optional<ledger::OwnerId> owner, bool by_user) {
+  Holders holders;
+  if (!tensor.defined()) return holders;
+  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
+    const auto found = capture::adopt(holder);
+    if (!found) return;
+    holders.found = true;
+    holders.bytes += name_found(holder, *found, category, owner, by_user);
+  });
+  return holders;
 }
 
 std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
@@ -149,19 +176,24 @@ std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry
   const auto of = owner.value_or(entry->owner);
   if (entry->category != category || entry->owner != of) ledger_.classified(found.id, category, of);
   named_.insert_or_assign(ledger::value(found.id), Named{tensor.storage().getWeakStorageImpl(), category, of, by_user});
-  descriptions_[ledger::value(found.id)] = {c10::DimVector(tensor.sizes()), tensor.scalar_type(),
-                                            AllocationClassifier::Class{category, of}};
+  auto& description = descriptions_[ledger::value(found.id)] = description_of(tensor);
+  description.named = AllocationClassifier::Class{category, of};
   return bytes;
 }
 
 std::int64_t Books::describe(const at::Tensor& tensor) {
-  const auto found = capture::find(tensor);
-  if (!found) return 0;
-  std::lock_guard lock(mutex_);
-  if (descriptions_.find(ledger::value(found->id)) == descriptions_.end()) {
-    descriptions_[ledger::value(found->id)] = {c10::DimVector(tensor.sizes()), tensor.scalar_type()};
-  }
-  return static_cast<std::int64_t>(found->bytes);
+  std::int64_t bytes = 0;
+  if (!tensor.defined()) return bytes;
+  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
+    const auto found = capture::find(holder);
+    if (!found) return;
+    bytes += static_cast<std::int64_t>(found->bytes);
+    std::lock_guard lock(mutex_);
+    if (descriptions_.find(ledger::value(found->id)) == descriptions_.end()) {
+      descriptions_[ledger::value(found->id)] = description_of(holder);
+    }
+  });
+  return bytes;
 }
 
 ledger::OwnerId Books::owner(std::string_view path) {
@@ -220,6 +252,11 @@ void Books::name_workspaces() {
 const Description* Books::description(ledger::AllocationId id) const {
   const auto found = descriptions_.find(ledger::value(id));
   return found == descriptions_.end() ? nullptr : &found->second;
+}
+
+std::optional<AllocationClassifier::Class> Books::named_since(ledger::AllocationId id) const {
+  const auto* known = description(id);
+  return known == nullptr ? std::nullopt : known->named;
 }
 
 void Books::prune_descriptions() {

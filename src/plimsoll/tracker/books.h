@@ -62,11 +62,14 @@ class Books final : public capture::Listener {
 
   // --- What is going on.
 
-  /// Outside, what is allocated is Other, unless the classifier knows better. Either way no step of an optimizer is under way.
+  /// Outside, what is allocated is Other, unless the classifier knows better. Either way no step of an optimizer is
+  /// under way.
   void set_tracking(bool tracking);
   bool tracking() const { return tracking_.load(std::memory_order_relaxed); }
   /// The classifier is asked from now on, until another one (or none) is set. Not owned.
   void set_classifier(const AllocationClassifier* classifier);
+  /// What state of an optimizer is called that is being created. Optstate, unless told.
+  void set_state_category(ledger::CategoryId category);
   /// During a step of an optimizer new memory is Temp, of that owner, until it is named; not so in the forward pass of
   /// a closure. Steps nest.
   void step_entered(std::string_view owner);
@@ -101,6 +104,8 @@ class Books final : public capture::Listener {
 
   /// REQUIRES: within with_ledger.
   const Description* description(ledger::AllocationId id) const;
+  /// What it was named as last, which may have been after the instant in question.
+  std::optional<AllocationClassifier::Class> named_since(ledger::AllocationId id) const;
   /// Forgets, now and then, descriptions of what neither lives nor stands in the run's peaks. REQUIRES: within
   /// with_ledger.
   void prune_descriptions();
@@ -119,7 +124,14 @@ class Books final : public capture::Listener {
     bool by_user = false;
   };
 
+  struct Holders {
+    bool found = false;
+    std::int64_t bytes = 0;
+  };
+
   ledger::DeviceId device_id(c10::Device device);
+  Holders name_holders(const at::Tensor& tensor, ledger::CategoryId category, std::optional<ledger::OwnerId> owner,
+                       bool by_user);
   void follow_phase(bool backward, bool in_optimizer) noexcept;
   std::int64_t name_found(const at::Tensor& tensor, const capture::Registry::Found& found, ledger::CategoryId category,
                           std::optional<ledger::OwnerId> owner, bool by_user);
@@ -130,6 +142,7 @@ class Books final : public capture::Listener {
   ledger::Ledger ledger_;
   std::vector<std::pair<c10::Device, ledger::DeviceId>> devices_;
   const AllocationClassifier* classifier_ = nullptr;
+  ledger::CategoryId state_category_ = ledger::categories::kOptstate;
   std::atomic<bool> tracking_{false};
   std::vector<ledger::OwnerId> optimizers_;  ///< Whose steps are under way, the outermost first.
   ska::flat_hash_map<std::uint64_t, Named> named_;

@@ -30,6 +30,7 @@ constexpr std::pair<std::string_view, std::string_view> kAlways[] = {
     {names::kShardedParam, "this rank's shards"},
     {names::kShardedGrad, "gradients of this rank's shards"},
     {names::kOptState, "state of the optimizer"},
+    {"Optstate", "state of the optimizer"},
     {names::kInputs, "the batch"},
     {"Parameter", "parameters that are not sharded"},
     {"Gradient", "gradients of parameters that are not sharded"},
@@ -84,6 +85,8 @@ class Reasons {
     if (allocation.category == categories::kActivation) return {activations(), fsdp_module_of(owner)};
     if (allocation.category == categories::kTemp) return temporaries(allocation, owner);
     if (allocation.category == categories::kBuffer) return {"buffers of modules", fsdp_module_of(owner)};
+    if (members_.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
+    if (members_.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
     for (const auto& [name, why] : kAlways) {
       if (category == name) return {std::string(why), owner};
     }
@@ -141,7 +144,7 @@ class Reasons {
     if (became == names::kUnshardedGrad || became == names::kAccumulatedGrad) {
       return {"gradients of whole parameters, as they are computed", std::string(ledger_.name(since->owner))};
     }
-    if (became == names::kOptState)
+    if (became == names::kOptState || became == ledger_.name(categories::kOptstate))
       return {"state of the optimizer, as it is made", std::string(ledger_.name(since->owner))};
     if (in(phases::kOptimizer)) return {kOptimizerTemporaries, owner};
     return {"gradients of activations, and temporaries", fsdp_module_of(owner)};

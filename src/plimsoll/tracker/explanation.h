@@ -14,7 +14,8 @@ namespace plimsoll {
 struct Cause {
   std::int64_t bytes = 0;
   std::string category;
-  /// Why, in a few words: "whole because its backward runs", "prefetched while layers.30 runs", "not resharded after forward".
+  /// Why, in a few words: "whole because its backward runs", "prefetched while layers.30 runs", "not resharded after
+  /// forward".
   std::string why;
   /// Whose, with their bytes, largest first: FSDP modules, the optimizer's class, or "no module".
   std::vector<std::pair<std::string, std::int64_t>> owners;

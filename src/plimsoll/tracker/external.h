@@ -82,8 +82,9 @@ void visit_external(Visitor& visitor, T&& object) {
   } else if constexpr (std::ranges::range<Plain>) {
     for (auto&& part : object) visit_external(visitor, part);
   } else {
-    static_assert(kNothing<Plain>,
-                  "track_external takes modules, optimizers and tensors, and containers, pointers and optionals of them");
+    static_assert(
+        kNothing<Plain>,
+        "track_external takes modules, optimizers and tensors, and containers, pointers and optionals of them");
   }
 }
 

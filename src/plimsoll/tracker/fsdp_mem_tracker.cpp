@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "plimsoll/tracker/fsdp_watch.h"
@@ -9,12 +10,15 @@
 
 namespace plimsoll {
 
-FSDPMemTracker::FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& options)
-    : MemTracker(options), watch_(std::make_unique<FSDPWatch>(*root, impl_->books, *impl_->tensors, impl_->modules)) {
+FSDPMemTracker::FSDPMemTracker(std::unique_ptr<FSDPRuntime> runtime, const MemTrackerOptions& options)
+    : MemTracker(options),
+      watch_(std::make_unique<FSDPWatch>(std::move(runtime), impl_->books, *impl_->tensors, impl_->modules)) {
   impl_->extension = watch_.get();
 }
 
 FSDPMemTracker::~FSDPMemTracker() { impl_->extension = nullptr; }
+
+void FSDPMemTracker::add_root(fsdp::ModuleRef root) { watch_->add_root(*root); }
 
 // --- Inputs --------------------------------------------------------------------------------------------------------
 
@@ -71,11 +75,14 @@ Explanation FSDPMemTracker::explain() {
   books.refresh();
   books.throw_defect();
   return books.with_ledger([&](const ledger::Ledger& ledger) {
-    for (const auto& peak : impl_->run_peaks(ledger)) {
-      if (ledger.name(peak.device) == watch_->device().str()) return watch_->explain(peak, ledger);
-    }
-    TORCH_CHECK(false, "nothing was seen of ", watch_->device(),
-                " yet, and so there is nothing to explain: run a step within ", "a scope of enter() first");
+    const auto peaks = impl_->run_peaks(ledger);
+    const auto device = watch_->device();
+    const auto peak =
+        device ? std::ranges::find(peaks, device->str(), [&](const auto& p) { return ledger.name(p.device); })
+               : std::ranges::max_element(peaks, {}, [](const auto& p) { return p.balance.total(); });
+    TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device ? device->str() : "any device",
+                " yet, and so there is nothing to explain: run a step within a scope of enter() first");
+    return watch_->explain(*peak, ledger);
   });
 }
 
@@ -87,11 +94,6 @@ std::optional<Explanation> FSDPMemTracker::explain_first_state() {
     if (!peak) return std::nullopt;
     return watch_->explain(*peak, ledger);
   });
-}
-
-RankPeak FSDPMemTracker::worst_rank() {
-  return highest_of_ranks(snapshot(SnapshotKind::Peak),
-                          c10::DeviceTypeName(watch_->device().type(), /*lower_case=*/true));
 }
 
 }  // namespace plimsoll

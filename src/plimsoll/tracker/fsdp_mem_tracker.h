@@ -17,6 +17,7 @@
 
 namespace plimsoll {
 
+class FSDPRuntime;
 class FSDPWatch;
 
 /// MemTracker for models under fully_shard: where FSDP2's memory goes, at each of its stages. The counterpart of
@@ -66,7 +67,12 @@ class FSDPMemTracker : public MemTracker {
       : FSDPMemTracker(root, options) {
     track_external(optimizer);
   }
+  /// For another runtime than plimsoll::fsdp. Without roots, until add_root.
+  explicit FSDPMemTracker(std::unique_ptr<FSDPRuntime> runtime, const MemTrackerOptions& options = {});
   ~FSDPMemTracker() override;
+
+  /// Follows another model besides.
+  void add_root(fsdp::ModuleRef root);
 
   /// The tensors in there are Inputs: in containers, pointers and optionals at any depth.
   template <class... Objects>

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <torch/nn/module.h>
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +43,7 @@ struct FSDPModuleStats {
   /// One for each time it was in that state, in order. A module with several groups of parameters has one for each of
   /// them in the states of backward, which are the groups'.
   std::map<FSDPModState, std::vector<Snapshot>> snapshots = {};
+  std::vector<std::weak_ptr<torch::nn::Module>> modules = {};
 };
 
 }  // namespace plimsoll

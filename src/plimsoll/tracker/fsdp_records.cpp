@@ -37,18 +37,19 @@ void FSDPRecords::Record::forget() {
   for (auto& places : states) places.clear();
 }
 
-void FSDPRecords::follow(const std::shared_ptr<fsdp::FSDPState>& state, const std::string& fqn) {
-  auto& record = records_[state.get()];
-  record.state = state;
+void FSDPRecords::follow(const FSDPRuntime::State& state, const std::string& fqn) {
+  auto& record = records_[state.key];
+  record.life = state.life;
+  record.modules.assign(state.modules.begin(), state.modules.end());
   record.fqn = fqn;
 }
 
 void FSDPRecords::forget_dead() {
-  std::erase_if(records_, [](const auto& entry) { return entry.second.state.expired(); });
+  std::erase_if(records_, [](const auto& entry) { return entry.second.life.expired(); });
 }
 
-void FSDPRecords::add(const fsdp::FSDPState& state, FSDPModState in, const ledger::Ledger& ledger) {
-  const auto found = records_.find(&state);
+void FSDPRecords::add(FSDPRuntime::Key state, FSDPModState in, const ledger::Ledger& ledger) {
+  const auto found = records_.find(state);
   if (found == records_.end()) return;
   auto& record = found->second;
   if (record.step != ledger.current_step()) {
@@ -61,17 +62,19 @@ void FSDPRecords::add(const fsdp::FSDPState& state, FSDPModState in, const ledge
 std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, const ledger::Ledger& ledger) const {
   std::vector<FSDPModuleStats> all;
   for (const auto& [address, record] : records_) {
-    const auto state = record.state.lock();
-    if (!state) continue;
-    FSDPModuleStats stats{record.fqn, {}, {}};
+    if (record.life.expired()) continue;
+    FSDPModuleStats stats{record.fqn, {}, {}, {}};
     for (std::size_t index = 0; index < record.states.size(); ++index) {
       for (const auto place : record.states[index]) {
         stats.snapshots[FSDPModState{static_cast<std::uint8_t>(index)}].push_back(record.moments.at(place, ledger));
       }
     }
     if (stats.snapshots.empty()) continue;
-    for (const auto* module : state->living_modules()) {
-      if (const auto of_module = modules.stats_of(*module, ledger)) add_peaks(stats, *of_module);
+    for (const auto* module : record.modules) {
+      const auto of_module = modules.stats_of(*module, ledger);
+      if (!of_module) continue;
+      add_peaks(stats, *of_module);
+      stats.modules.push_back(of_module->module);
     }
     all.push_back(std::move(stats));
   }

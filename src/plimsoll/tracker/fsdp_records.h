@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/ledger/ledger.h"
 #include "plimsoll/tracker/fsdp_module_stats.h"
+#include "plimsoll/tracker/fsdp_runtime.h"
 #include "plimsoll/tracker/module_records.h"
 #include "plimsoll/tracker/moments.h"
 
@@ -20,11 +20,11 @@ namespace plimsoll {
 class FSDPRecords {
  public:
   /// A module that is followed, by the name it has.
-  void follow(const std::shared_ptr<fsdp::FSDPState>& state, const std::string& fqn);
+  void follow(const FSDPRuntime::State& state, const std::string& fqn);
   void forget_dead();
   /// Where the memory stands is the module's snapshot of that state, which is no peak. Nothing happens for a module
   /// that is not followed.
-  void add(const fsdp::FSDPState& state, FSDPModState in, const ledger::Ledger& ledger);
+  void add(FSDPRuntime::Key state, FSDPModState in, const ledger::Ledger& ledger);
 
   /// Those that ran. Their peaks are those of the modules' forwards and backwards; of a group of modules, the highest
   /// of them, call by call.
@@ -35,7 +35,8 @@ class FSDPRecords {
 
  private:
   struct Record {
-    std::weak_ptr<fsdp::FSDPState> state;
+    FSDPRuntime::Life life;
+    std::vector<const torch::nn::Module*> modules;
     std::string fqn;
     ledger::Step step = ledger::kNoStep;
     Moments moments;
@@ -44,7 +45,7 @@ class FSDPRecords {
     void forget();
   };
 
-  std::unordered_map<const fsdp::FSDPState*, Record> records_;
+  std::unordered_map<FSDPRuntime::Key, Record> records_;
 };
 
 }  // namespace plimsoll

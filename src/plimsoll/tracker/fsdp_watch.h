@@ -12,11 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/fsdp/fsdp_state.h"
-#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/tracker/books.h"
 #include "plimsoll/tracker/explain.h"
 #include "plimsoll/tracker/fsdp_records.h"
+#include "plimsoll/tracker/fsdp_runtime.h"
 #include "plimsoll/tracker/module_tracker.h"
 #include "plimsoll/tracker/stage_log.h"
 #include "plimsoll/tracker/tracker_extension.h"
@@ -24,24 +23,30 @@
 
 namespace plimsoll {
 
-/// What the FSDP runtime tells, in the books of a tracker: memory gets its category and owner as it is allocated, and
+/// What an FSDP runtime tells, in the books of a tracker: memory gets its category and owner as it is allocated, and
 /// each stage its snapshot. From construction to destruction, which are the tracker's.
-class FSDPWatch final : public fsdp::RuntimeObserver,
+class FSDPWatch final : public FSDPRuntime::Listener,
                         public AllocationClassifier,
                         public ManagedParameters,
                         public TrackerExtension {
  public:
-  FSDPWatch(torch::nn::Module& root, Books& books, WatchedTensors& tensors, ModuleTracker& modules);
+  using Key = FSDPRuntime::Key;
+
+  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, WatchedTensors& tensors, ModuleTracker& modules);
   ~FSDPWatch();
+
+  /// Follows the FSDP modules that there are below `root`, now and at each enter(). Throws where it is none itself.
+  void add_root(torch::nn::Module& root);
 
   /// Follows the FSDP modules that there are now, and names what they hold.
   void look_again() override;
-  /// Where the root has got another name since, as part of a larger module, all have.
+  /// Where a root has got another name since, as part of a larger module, all have.
   void before_step() override;
-  void after_recomputed_forward(const torch::nn::Module& module) override;
+  void after_recomputed_forward(torch::nn::Module& module) override;
   void after_step() override;
 
-  at::Device device() const { return device_; }
+  /// What the first root computes on; nothing without one.
+  std::optional<at::Device> device() const { return device_; }
   ledger::CategoryId inputs_category() const { return inputs_category_; }
 
   // --- REQUIRES: within books.with_ledger.
@@ -52,37 +57,43 @@ class FSDPWatch final : public fsdp::RuntimeObserver,
   std::size_t entries() const override { return records.entries() + log_.entries(); }
 
   // --- From the runtime and the books.
-  void on_stage(fsdp::Stage stage, const fsdp::FSDPState& state) noexcept override;
-  void on_stage(fsdp::Stage stage, const fsdp::FSDPParamGroup& group) noexcept override;
-  void on_memory(fsdp::MemoryUse use, const at::Tensor& tensor, const fsdp::FSDPParamGroup* group) noexcept override;
+  void state_in(fsdp::Stage stage, Key state) noexcept override;
+  void group_in(fsdp::Stage stage, Key group) noexcept override;
+  void memory(fsdp::MemoryUse use, const at::Tensor& tensor, Key group) noexcept override;
   std::optional<Class> classify(c10::Device device) const noexcept override;
   std::optional<ledger::OwnerId> owner_of(const at::Tensor& parameter) const override;
 
  private:
+  struct Root {
+    std::weak_ptr<torch::nn::Module> module;
+    torch::nn::Module* address = nullptr;
+    std::string name;
+  };
   struct Followed {
-    std::weak_ptr<fsdp::FSDPState> state;
+    FSDPRuntime::Life life;
+    std::vector<Key> groups;
     ledger::OwnerId owner{};
   };
   struct FollowedGroup {
-    std::weak_ptr<fsdp::FSDPParamGroup> group;
-    std::weak_ptr<fsdp::FSDPState> state;
+    FSDPRuntime::Life life;
+    Key state = nullptr;
     ledger::OwnerId owner{};
   };
 
   void follow_all();
   void follow(torch::nn::Module& module);
   void name(const at::Tensor& tensor, fsdp::MemoryUse use, ledger::OwnerId owner);
-  std::optional<Followed> followed(const fsdp::FSDPState& state) const;
-  std::optional<FollowedGroup> followed(const fsdp::FSDPParamGroup* group) const;
-  ledger::OwnerId owner_of(const fsdp::FSDPParamGroup* group) const;
-  void take_snapshot(const fsdp::FSDPState& state, FSDPModState of);
+  std::optional<Followed> followed(Key state) const;
+  std::optional<FollowedGroup> followed_group(Key group) const;
+  ledger::OwnerId owner_of_group(Key group) const;
+  void take_snapshot(Key state, FSDPModState of);
   void log_stage(ledger::OwnerId owner, fsdp::Stage stage, bool recomputed);
-  void describe_unsharded(const fsdp::FSDPParamGroup& group);
+  void describe_unsharded(Key group);
   void forget_steps(const ledger::Ledger& ledger);
 
-  const std::weak_ptr<torch::nn::Module> root_;
-  torch::nn::Module* const root_address_;
-  const at::Device device_;
+  const std::unique_ptr<FSDPRuntime> runtime_;
+  std::vector<Root> roots_;
+  std::optional<at::Device> device_;
   Books& books_;
   WatchedTensors& tensors_;
   ModuleTracker& modules_;
@@ -90,18 +101,15 @@ class FSDPWatch final : public fsdp::RuntimeObserver,
   ledger::CategoryId inputs_category_{}, state_category_{};
 
   mutable std::mutex mutex_;  ///< Guards the next two. After the books' lock; nothing is called with it held.
-  std::unordered_map<const fsdp::FSDPState*, Followed> states_;
-  std::unordered_map<const fsdp::FSDPParamGroup*, FollowedGroup> groups_;
+  std::unordered_map<Key, Followed> states_;
+  std::unordered_map<Key, FollowedGroup> groups_;
 
   // Guarded by the books' lock.
-  std::string root_name_;
   FSDPMembers members_;
   StageLog log_;
   ledger::Step last_step_ = ledger::kNoStep;
   bool had_state_ = false;
   ledger::RetainedPeak first_state_peak_;
-
-  std::optional<fsdp::RuntimeObservation> observation_;
 };
 
 }  // namespace plimsoll

@@ -9,6 +9,7 @@
 
 #include "plimsoll/capture/device_memory.h"
 #include "plimsoll/nn/optim_hooked.h"
+#include "plimsoll/tracker/explain.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
 namespace plimsoll {
@@ -123,6 +124,19 @@ std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
   return alive;
 }
 
+Explanation MemTracker::explain(std::string_view device) {
+  auto& books = impl_->books;
+  books.refresh();
+  books.throw_defect();
+  return books.with_ledger([&](const ledger::Ledger& ledger) {
+    const auto peaks = impl_->run_peaks(ledger);
+    const auto peak = std::ranges::find(peaks, device, [&](const auto& one) { return ledger.name(one.device); });
+    TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device,
+                " yet, and so there is nothing to explain: run a step within a scope of enter() first");
+    return plimsoll::explain(ledger, *peak, {}, {}, [&](ledger::AllocationId id) { return books.named_since(id); });
+  });
+}
+
 std::vector<StepPeak> MemTracker::step_peaks() {
   impl_->books.refresh();
   return impl_->books.with_ledger([](const ledger::Ledger& ledger) {
@@ -180,6 +194,10 @@ DeviceBooks MemTracker::device_books(std::string_view device) {
     books.outside = static_cast<std::int64_t>(*taken) - books.reserved.current;
   }
   return books;
+}
+
+std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> MemTracker::roots() {
+  return impl_->books.with_ledger([&](const ledger::Ledger&) { return impl_->records.roots(); });
 }
 
 std::vector<ModuleStats> MemTracker::module_stats() {

@@ -19,6 +19,7 @@
 #include "plimsoll/ledger/log.h"
 #include "plimsoll/nn/optim_observable.h"
 #include "plimsoll/tracker/display.h"
+#include "plimsoll/tracker/explanation.h"
 #include "plimsoll/tracker/external.h"
 #include "plimsoll/tracker/module_stats.h"
 #include "plimsoll/tracker/module_tracker.h"
@@ -132,6 +133,8 @@ class MemTracker {
   Snapshot snapshot(SnapshotKind kind = SnapshotKind::Current);
   /// What was alive at that peak, largest first.
   std::vector<LiveTensor> alive_at_peak(std::string_view device);
+  /// Why the device stood as high as it did then, cause by cause. Throws for a device that nothing was seen of.
+  Explanation explain(std::string_view device);
   /// The peaks of the steps that are over and of the current one.
   std::vector<StepPeak> step_peaks();
   /// Of the latest step, by phase: "forward", "backward", "optimizer", "other".
@@ -141,6 +144,8 @@ class MemTracker {
   /// The device's books side by side. All zero for a device that nothing was seen of.
   DeviceBooks device_books(std::string_view device);
 
+  /// The modules that ran and are within no other, by name.
+  std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> roots();
   std::vector<ModuleStats> module_stats();
   /// Throws for a name that no module has that ran.
   ModuleStats module_stats(std::string_view fqn);

@@ -3,8 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <functional>
 #include <tuple>
 #include <unordered_set>
+
+#include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll {
 
@@ -111,15 +114,20 @@ std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
 }
 
 std::pair<std::int64_t, std::int64_t> MemTracker::Impl::held_bytes(const torch::nn::Module& module) {
-  const auto sum = [&](const std::vector<at::Tensor>& tensors) {
-    std::unordered_set<c10::TensorImpl*> counted;  // A tied parameter is in there twice.
-    std::int64_t bytes = 0;
+  std::unordered_set<c10::TensorImpl*> counted;  // A tied parameter is in there twice.
+  std::pair<std::int64_t, std::int64_t> held;
+  const auto add = [&](std::int64_t& bytes, const std::vector<at::Tensor>& tensors) {
     for (const auto& tensor : tensors) {
-      if (tensor.defined() && counted.insert(tensor.unsafeGetTensorImpl()).second) bytes += books.describe(tensor);
+      if (counted.insert(tensor.unsafeGetTensorImpl()).second) bytes += books.describe(tensor);
     }
-    return bytes;
   };
-  return {sum(module.parameters()), sum(module.buffers())};
+  const std::function<void(const torch::nn::Module&)> add_all = [&](const torch::nn::Module& one) {
+    add(held.first, nn::parameters_of(one));
+    add(held.second, nn::buffers_of(one));
+    for (const auto& [name, child] : nn::children_of(one)) add_all(*child);
+  };
+  add_all(module);
+  return held;
 }
 
 void MemTracker::Impl::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {

@@ -29,7 +29,8 @@ void close(ModuleRecords::Record& record, ledger::Ledger& ledger, const Which& w
 
 ModuleStats stats_from(const ModuleRecords::Record& record, const ledger::Ledger& ledger) {
   ModuleStats stats{
-      record.fqn, record.parameter_bytes, record.buffer_bytes, record.input_bytes, record.output_bytes, {}, {}};
+      record.fqn, record.parameter_bytes, record.buffer_bytes, record.input_bytes, record.output_bytes, {},
+      {},         record.module};
   if (record.local_peak) {
     for (const auto& [device, peak] : record.moments.at(*record.local_peak, ledger)) {
       stats.local_peak[device] = peak.total();
@@ -108,6 +109,14 @@ std::size_t ModuleRecords::entries() const {
     for (const auto& places : record.states) count += places.size();
   }
   return count;
+}
+
+std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> ModuleRecords::roots() const {
+  std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> found;
+  for (const auto& [module, record] : records_) {
+    if (record.fqn.find('.') == std::string::npos) found.emplace_back(record.fqn, record.module);
+  }
+  return found;
 }
 
 std::vector<ModuleStats> ModuleRecords::stats(const ledger::Ledger& ledger) const {

@@ -61,6 +61,8 @@ class ModuleRecords {
   std::vector<ModuleStats> stats(const ledger::Ledger& ledger) const;
   /// Of one module; nothing where it has no record.
   std::optional<ModuleStats> stats_of(const torch::nn::Module& module, const ledger::Ledger& ledger) const;
+  /// Those that are within no other, by name.
+  std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> roots() const;
   void clear() { records_.clear(); }
   /// How many moments are kept.
   std::size_t entries() const;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <torch/nn/module.h>
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,7 @@ struct ModuleStats {
   std::map<std::string, std::int64_t> local_peak = {};
   /// One for each time it was in that state, in order. The peaks' categories are those at the instant of the peak.
   std::map<ModuleState, std::vector<Snapshot>> snapshots = {};
+  std::weak_ptr<torch::nn::Module> module = {};
 };
 
 }  // namespace plimsoll

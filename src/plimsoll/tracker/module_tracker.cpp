@@ -14,7 +14,8 @@ ModuleTracker::~ModuleTracker() { exit(); }
 
 void ModuleTracker::register_user_hooks(ModuleHooks hooks) {
   std::lock_guard lock(state_->mutex);
-  TORCH_CHECK(!state_->has_user_hooks, "this tracker has user hooks already: call clear_user_hooks() before registering others");
+  TORCH_CHECK(!state_->has_user_hooks,
+              "this tracker has user hooks already: call clear_user_hooks() before registering others");
   state_->user = std::move(hooks);
   state_->has_user_hooks = true;
 }

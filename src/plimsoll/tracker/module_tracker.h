@@ -17,8 +17,8 @@
 
 namespace plimsoll {
 
-/// Called around a module's forward and backward. Markers only: they are not to change what they see. In backward the module
-/// may be gone, and is then null.
+/// Called around a module's forward and backward. Markers only: they are not to change what they see. In backward the
+/// module may be gone, and is then null.
 struct ModuleHooks {
   std::function<void(torch::nn::Module&, nn::Tensors& arguments)> pre_forward = nullptr;
   std::function<void(torch::nn::Module&, nn::Tensors& arguments, nn::Tensors& results)> post_forward = nullptr;
@@ -30,8 +30,8 @@ using nn::is_gone;
 
 /// Knows which modules are running, forward or backward; the counterpart of torch's ModTracker.
 ///
-/// Sees every hooked module (nn::Hooked) that runs between enter() and exit(), on whatever thread. A module's name is its
-/// path from the first module of its tree that ran, which goes by its class: "Transformer.layers.0". Thread-safe.
+/// Sees every hooked module (nn::Hooked) that runs between enter() and exit(), on whatever thread. A module's name is
+/// its path from the first module of its tree that ran, which goes by its class: "Transformer.layers.0". Thread-safe.
 class ModuleTracker {
  public:
   ModuleTracker();
@@ -42,8 +42,8 @@ class ModuleTracker {
   /// Throws where there are user hooks already: clear_user_hooks first.
   void register_user_hooks(ModuleHooks hooks);
   void clear_user_hooks();
-  /// Called when a backward pass that reached modules is over, also by an exception, with autograd's number of it. Must not
-  /// throw.
+  /// Called when a backward pass that reached modules is over, also by an exception, with autograd's number of it. Must
+  /// not throw.
   void on_pass_end(std::function<void(int pass)> hook);
 
   /// REQUIRES: not entered.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll {
 
@@ -46,10 +47,10 @@ State::Name State::name_of(torch::nn::Module& module) {
 }
 
 void State::name_children(torch::nn::Module& module, const std::string& name) {
-  for (const auto& child : module.named_children()) {
-    const auto path = std::make_shared<const std::string>(name + "." + child.key());
-    known[child.value().get()] = {child.value(), path, true};
-    name_children(*child.value(), *path);
+  for (const auto& [child_name, child] : nn::children_of(module)) {
+    const auto path = std::make_shared<const std::string>(name + "." + child_name);
+    known[child.get()] = {child, path, true};
+    name_children(*child, *path);
   }
 }
 
@@ -74,7 +75,11 @@ void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
   for (auto& handle : left_over) handle.remove();  // Without the lock: it may drop tensors.
   if (hook) hook(module, arguments);
   if (call->in_backward || !c10::GradMode::is_enabled()) return;
-  const auto inputs = needing_gradients(arguments);
+  end_with(call, needing_gradients(arguments));
+}
+
+/// The backward of the call ends with the gradients of these; with the whole pass where there are none.
+void State::end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs) {
   call->ends_with_pass = inputs.empty();
   if (inputs.empty()) return;
   auto handle = nn::register_multi_grad_hook(
@@ -103,6 +108,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   const auto end = c10::make_scope_exit([&] { end_call(*call); });
   if (hook) hook(module, arguments, results);
   if (call->in_backward) return;
+  if (call->ends_with_pass) end_with(call, needing_gradients(arguments));  // Python tells named arguments only now.
   const auto outputs = needing_gradients(results);
   if (outputs.empty()) return;
   nn::register_multi_grad_hook(

@@ -82,6 +82,7 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   // --- Forward, on the thread that calls the module.
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
   void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
+  void end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs);
   void end_call(const Call& call);
 
   // --- Backward, on autograd's threads.

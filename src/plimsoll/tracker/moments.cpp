@@ -42,7 +42,8 @@ Snapshot Moments::at(Place place, const ledger::Ledger& ledger) const {
     const auto categories = *next++;
     DeviceSnapshot of_device;
     for (std::size_t index = 0; index < categories; ++index) {
-      of_device.add(ledger.name(ledger::CategoryId{static_cast<std::uint8_t>(index)}), static_cast<std::int64_t>(*next++));
+      of_device.add(ledger.name(ledger::CategoryId{static_cast<std::uint8_t>(index)}),
+                    static_cast<std::int64_t>(*next++));
     }
     if (of_device.total() != 0) snapshot.emplace(ledger.name(device), std::move(of_device));
   }

@@ -12,14 +12,16 @@ namespace plimsoll {
 
 template <class Use>
 void for_each_device(const ledger::Ledger& ledger, Use&& use) {
-  for (std::size_t index = 0; index < ledger.devices(); ++index) use(ledger::DeviceId{static_cast<std::uint16_t>(index)});
+  for (std::size_t index = 0; index < ledger.devices(); ++index)
+    use(ledger::DeviceId{static_cast<std::uint16_t>(index)});
 }
 
 /// Where the memory stood, at one instant, or each device at its own. Devices that hold nothing are left out.
 Snapshot snapshot_of(const ledger::Ledger& ledger);
 Snapshot snapshot_of(const std::vector<ledger::Peak>& peaks, const ledger::Ledger& ledger);
 
-/// Such snapshots by the hundred in every step: packed one after the other, in memory that clear() keeps for the next step.
+/// Such snapshots by the hundred in every step: packed one after the other, in memory that clear() keeps for the next
+/// step.
 class Moments {
  public:
   using Place = std::size_t;

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "plimsoll/distributed/process_group.h"
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+#include "plimsoll/tracker/fsdp_watch.h"
 
 namespace plimsoll {
 
@@ -34,6 +36,12 @@ RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type) {
     if (bytes > most || (bytes == most && rank < worst.rank)) worst = {rank, other};
   }
   return worst;
+}
+
+// Here, so that whoever does not ask links nothing of process groups.
+RankPeak FSDPMemTracker::worst_rank() {
+  return highest_of_ranks(snapshot(SnapshotKind::Peak),
+                          c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true));
 }
 
 }  // namespace plimsoll

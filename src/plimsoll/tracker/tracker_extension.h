@@ -14,7 +14,7 @@ class TrackerExtension {
   /// A step begins.
   virtual void before_step() = 0;
   /// A module's forward that a checkpoint ran again is over, to its end or broken off where enough was recomputed.
-  virtual void after_recomputed_forward(const torch::nn::Module& module) = 0;
+  virtual void after_recomputed_forward(torch::nn::Module& module) = 0;
   /// An optimizer has stepped, and its state is named.
   virtual void after_step() = 0;
   /// How many things it keeps. Called with the books' lock held.

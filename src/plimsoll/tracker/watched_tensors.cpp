@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "plimsoll/capture/capture.h"
+#include "plimsoll/capture/holders.h"
 #include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll {
 
@@ -11,9 +13,14 @@ namespace categories = ledger::categories;
 
 namespace {
 
+/// The first, of a wrapper that has several.
 std::uint64_t allocation_of(const at::Tensor& tensor) {
-  const auto found = capture::find(tensor);
-  return found ? ledger::value(found->id) : 0;
+  std::uint64_t allocation = 0;
+  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
+    if (allocation != 0) return;
+    if (const auto found = capture::find(holder)) allocation = ledger::value(found->id);
+  });
+  return allocation;
 }
 
 }  // namespace
@@ -25,6 +32,7 @@ WatchedTensors::~WatchedTensors() {
 }
 
 void WatchedTensors::leave_to(const ManagedParameters* managed, ledger::CategoryId state) {
+  books_->set_state_category(state);
   std::lock_guard lock(mutex_);
   managed_ = managed;
   state_category_ = state;
@@ -32,20 +40,18 @@ void WatchedTensors::leave_to(const ManagedParameters* managed, ledger::Category
 
 void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
   add_own(module, fqn);
-  for (const auto& child : module.named_children()) add(*child.value(), fqn + "." + child.key());
+  for (const auto& [name, child] : nn::children_of(module)) add(*child, fqn + "." + name);
 }
 
 void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) {
   const auto owner = books_->owner(fqn);
+  const auto parameters = nn::parameters_of(module), buffers = nn::buffers_of(module);
   std::lock_guard lock(mutex_);
-  for (const auto& entry : module.named_parameters(/*recurse=*/false)) {
-    const auto& parameter = entry.value();
-    if (!parameter.defined() || (managed_ != nullptr && managed_->owner_of(parameter))) continue;
+  for (const auto& parameter : parameters) {
+    if (managed_ != nullptr && managed_->owner_of(parameter)) continue;
     watch(parameter, categories::kParameter, module, owner);
   }
-  for (const auto& entry : module.named_buffers(/*recurse=*/false)) {
-    if (entry.value().defined()) watch(entry.value(), categories::kBuffer, module, owner);
-  }
+  for (const auto& buffer : buffers) watch(buffer, categories::kBuffer, module, owner);
 }
 
 void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
@@ -87,9 +93,13 @@ void WatchedTensors::hook_gradients(const at::Tensor& parameter, Watched& watche
 
 void WatchedTensors::name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient) {
   if (!books_->tracking() || !gradient.defined()) return;
-  std::lock_guard lock(mutex_);
-  const auto entry = watched_.find(parameter);
-  if (entry != watched_.end()) books_->name_tensor(gradient, categories::kGradient, entry->second.owner);
+  std::optional<ledger::OwnerId> owner;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = watched_.find(parameter);
+    if (entry != watched_.end()) owner = entry->second.owner;
+  }
+  if (owner) books_->name_tensor(gradient, categories::kGradient, *owner);
 }
 
 void WatchedTensors::look_again() {
@@ -116,8 +126,8 @@ void WatchedTensors::look_again() {
 void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& state) {
   std::lock_guard lock(mutex_);
   const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
-  auto owner = managed_ != nullptr ? managed_->owner_of(parameter) : std::nullopt;
-  if (entry != watched_.end()) owner = entry->second.owner;
+  auto owner = managed_ != nullptr && parameter.defined() ? managed_->owner_of(parameter) : std::nullopt;
+  if (!owner && entry != watched_.end()) owner = entry->second.owner;
   if (owner) {
     books_->name_tensor(state, state_category_, *owner);
   } else {

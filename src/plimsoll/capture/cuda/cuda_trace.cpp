@@ -41,6 +41,7 @@ class CudaTrace {
   void start() {
     std::lock_guard lock(starting_);
     if (started_) update_workspace_sizes();  // They may be set anew.
+    if (waits_ && !allocator::get()->initialized()) return;
     if (started_ || !at::globalContext().hasCUDA() || c10::cuda::device_count() == 0) return;
     TORCH_CHECK(
         std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr && allocator::get()->name() == "native",
@@ -54,6 +55,8 @@ class CudaTrace {
     update_workspace_sizes();
     started_.store(true, std::memory_order_release);
   }
+
+  void wait_for_cuda() { waits_ = true; }
 
   void settle() {
     if (!started_.load(std::memory_order_acquire)) return;
@@ -177,6 +180,7 @@ class CudaTrace {
 
   std::mutex starting_;
   std::atomic<bool> started_{false};
+  std::atomic<bool> waits_{false};
   std::vector<Device> devices_;
   std::atomic<std::size_t> cublas_bytes_{0}, cublaslt_bytes_{0};
   std::atomic<std::uint64_t> workspaces_version_{1};
@@ -185,6 +189,7 @@ class CudaTrace {
 }  // namespace
 
 void start_cuda_trace() { CudaTrace::of_process().start(); }
+void wait_for_cuda() { CudaTrace::of_process().wait_for_cuda(); }
 void settle_cuda_trace() { CudaTrace::of_process().settle(); }
 
 std::optional<Bytes> cuda_active_bytes(c10::Device device) {

@@ -3,6 +3,7 @@
 namespace plimsoll::capture {
 
 void start_cuda_trace() {}
+void wait_for_cuda() {}
 void settle_cuda_trace() {}
 std::optional<Bytes> cuda_active_bytes(c10::Device) { return std::nullopt; }
 std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() { return {}; }
