@@ -103,3 +103,78 @@ function(plimsoll_add_torch_program target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   plimsoll_compile_with_torch(${target})
 endfunction()
+
+# plimsoll_add_python_extension(TARGET LAYER…): the extension module plimsoll._C, for the interpreter that torch is installed
+# for, below ${PROJECT_BINARY_DIR}/python; and beside it plimsoll._C_cpu, the same for a CPU build of that torch, which has
+# no libraries for CUDA. The package takes the one that its torch can load.
+function(plimsoll_add_python_extension target)
+  cmake_path(GET torch_folder PARENT_PATH site_packages)
+  set(python "${PLIMSOLL_PYTHON}")
+  if(python STREQUAL "auto")
+    set(python "${site_packages}/../../../bin/python")
+  endif()
+  execute_process(
+    COMMAND "${python}" -c
+            "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('EXT_SUFFIX'), sep=';')"
+    OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
+  if(failed)
+    message(STATUS "Python package: ${python} does not run: the extension module is left out")
+    return()
+  endif()
+  list(GET answer 0 python_include)
+  list(GET answer 1 suffix)
+  if(NOT EXISTS "${python_include}/Python.h" OR NOT EXISTS "${torch_lib}/libtorch_python.so")
+    message(STATUS "Python package: no ${python_include}/Python.h: the extension module is left out")
+    return()
+  endif()
+
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  add_library(${target}_objects OBJECT ${sources})
+  target_include_directories(${target}_objects SYSTEM PRIVATE "${python_include}")
+  set(archives "")
+  foreach(layer IN LISTS ARGN)
+    target_link_libraries(${target}_objects PRIVATE plimsoll_${layer})
+    list(APPEND archives "$<TARGET_FILE:plimsoll_${layer}>")
+  endforeach()
+  target_link_libraries(${target}_objects PRIVATE plimsoll_torch plimsoll_base plimsoll_options)
+  plimsoll_compile_with_torch(${target}_objects)
+
+  file(GLOB without_cuda CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/plimsoll/capture/no_cuda/*.cpp")
+  add_library(${target}_without_cuda STATIC ${without_cuda})
+  target_link_libraries(${target}_without_cuda PRIVATE plimsoll_torch plimsoll_ledger plimsoll_base plimsoll_options)
+  plimsoll_compile_with_torch(${target}_without_cuda)
+
+  set(modules _C_cpu)
+  if(plimsoll_has_torch)
+    list(APPEND modules _C)
+  endif()
+  foreach(name IN LISTS modules)
+    set(module ${target}${name})
+    add_library(${module} MODULE $<TARGET_OBJECTS:${target}_objects>)
+    set(parts c10 torch_cpu torch torch_python)
+    set(first "$<TARGET_FILE:${target}_without_cuda>")
+    if(name STREQUAL "_C")
+      list(APPEND parts c10_cuda torch_cuda)
+      set(first "")
+    endif()
+    list(TRANSFORM parts REPLACE "(.+)" "${torch_lib}/lib\\1.so")
+    target_link_libraries(${module} PRIVATE ${first} -Wl,--start-group ${archives} "$<TARGET_FILE:plimsoll_base>"
+                                            -Wl,--end-group ${parts} Threads::Threads)
+    add_dependencies(${module} ${target}_without_cuda plimsoll_base)
+    foreach(layer IN LISTS ARGN)
+      add_dependencies(${module} plimsoll_${layer})
+    endforeach()
+    # The interpreter brings its own symbols, and torch's libraries are loaded by then.
+    target_link_options(${module} PRIVATE LINKER:-z,undefs LINKER:--as-needed LINKER:--exclude-libs,ALL)
+    set_target_properties(
+      ${module}
+      PROPERTIES PREFIX ""
+                 OUTPUT_NAME "${name}"
+                 SUFFIX "${suffix}"
+                 LINKER_LANGUAGE CXX
+                 LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python/plimsoll"
+                 BUILD_WITH_INSTALL_RPATH ON
+                 INSTALL_RPATH "$ORIGIN/../torch/lib")
+    set_property(GLOBAL APPEND PROPERTY plimsoll_python_modules ${module})
+  endforeach()
+endfunction()

@@ -15,7 +15,7 @@ from typing import Iterator, List
 
 LAYERS = [
     "base", "ledger", "pretend", "report", "safetensors", "architecture", "job", "capture", "nn", "distributed", "fsdp",
-    "tracker", "models", "plan", "cli",
+    "tracker", "models", "plan", "python", "cli",
 ]
 TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors", "architecture", "job"}
 SEES_CUDA = {"cuda", "runtime", "driver"}

@@ -1,1 +1,57 @@
-"""Plimsoll: how far a GPU may be loaded."""
+"""Will it fit, and where does the memory go? Answers before you rent the GPUs.
+
+    from plimsoll import FSDPMemTracker, MemTracker   # instead of torch.distributed._tools'
+    plimsoll.plan("llama3-8b", gpus=8)                # a model by its name or config
+    plimsoll.estimate(train, world_size=64)           # your own function, on GPUs that are not there
+
+Nothing is imported before it is asked for: torch, and the native part, come with the trackers.
+"""
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, List
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from plimsoll.planning import Estimate as Estimate
+    from plimsoll.planning import Plan as Plan
+    from plimsoll.planning import estimate as estimate
+    from plimsoll.planning import plan as plan
+    from plimsoll.planning import pretend as pretend
+    from plimsoll.trackers import FSDPMemTracker as FSDPMemTracker
+    from plimsoll.trackers import MemTracker as MemTracker
+    from plimsoll.trackers import ModTracker as ModTracker
+
+_PLACES = {
+    "MemTracker": "plimsoll.trackers",
+    "FSDPMemTracker": "plimsoll.trackers",
+    "ModTracker": "plimsoll.trackers",
+    "plan": "plimsoll.planning",
+    "estimate": "plimsoll.planning",
+    "pretend": "plimsoll.planning",
+    "Plan": "plimsoll.planning",
+    "Estimate": "plimsoll.planning",
+}
+__all__ = ["Estimate", "FSDPMemTracker", "MemTracker", "ModTracker", "Plan", "estimate", "plan", "pretend"]
+
+# In the source tree the native part lies where it was built; in an installed package, beside this file.
+_BUILT = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build/release/python/plimsoll"
+)
+if os.path.isdir(_BUILT):
+    __path__.append(_BUILT)
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'plimsoll' has no attribute {name!r}")
+    value = getattr(importlib.import_module(place), name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

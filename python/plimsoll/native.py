@@ -1,0 +1,40 @@
+"""The extension module, in the variant that this torch can load."""
+
+import importlib
+from types import ModuleType
+
+import torch
+
+TORCH = "2.13"  # what the extension is compiled against; torch's C++ interface belongs to one version
+
+
+class NoNativePart(ImportError):
+    """The extension module cannot be loaded. The message says why, and what to do."""
+
+
+def load() -> ModuleType:
+    """`plimsoll._C`, or `plimsoll._C_cpu` where torch is a CPU build."""
+    version = torch.__version__
+    if not version.startswith(f"{TORCH}."):
+        raise NoNativePart(
+            f"plimsoll's trackers are compiled for torch {TORCH}, and this is torch {version}: "
+            f"install torch=={TORCH}.0, or run the script with `plimsoll run --python`, which takes torch 2.5 to {TORCH}"
+        )
+    name = "plimsoll._C" if torch.version.cuda is not None else "plimsoll._C_cpu"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise NoNativePart(
+            f"{name} is not there: plimsoll's native part is not built. Install the package (`pip install .`), or run "
+            "`./plimsoll` once in the source tree"
+        ) from None
+    except ImportError as error:
+        raise NoNativePart(
+            f"{name} cannot be loaded with torch {version} ({error}): it was built for another build of torch. "
+            "Build the package again in this environment: `pip install --no-build-isolation --force-reinstall .`"
+        ) from error
+
+
+_C = load()

@@ -1,0 +1,96 @@
+"""Snapshots as text, in the forms that torch's trackers print. Tables need no other package."""
+
+import re
+from typing import Iterable, List, Mapping, Sequence, Tuple, Union
+
+from torch.distributed._tools.mem_tracker import _RefType, _State
+
+from plimsoll.trackers.snapshots import TOTAL, Category, Snapshot
+
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def divisor_of(units: str) -> int:
+    if units not in _UNITS:
+        raise ValueError(f"unknown unit {units!r}: use one of {', '.join(_UNITS)}")
+    return _UNITS[units]
+
+
+def natural_key(name: str) -> List[Tuple[int, int, str]]:
+    """`layers.2` comes before `layers.10`."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part.lower()) for part in re.split("([0-9]+)", name)]
+
+
+def _label(category: Category) -> str:
+    return str(category.value) if isinstance(category, _RefType) else category
+
+
+def _amount(count: int, units: str) -> Union[int, float]:
+    divisor = divisor_of(units)
+    return count if divisor == 1 else round(count / divisor, 2)
+
+
+def _shown(snapshot: Snapshot, units: str) -> Iterable[Tuple[str, Mapping[Category, int]]]:
+    for device, categories in snapshot.items():
+        if _amount(categories[TOTAL], units) > 0:
+            yield str(device), categories
+
+
+def plain(snapshot: Snapshot, units: str) -> str:
+    if not snapshot:
+        return "No memory tracked.\n"
+    lines: List[str] = []
+    for device, categories in _shown(snapshot, units):
+        lines.append(f"Device: {device}")
+        lines.extend(f"\t{_label(key)}: {_amount(count, units)} {units}" for key, count in categories.items())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def table(snapshot: Snapshot, units: str) -> str:
+    if not snapshot:
+        return "No memory tracked.\n"
+    rows = [{"Device": device, **_cells(categories, units)} for device, categories in _shown(snapshot, units)]
+    return _grid(rows, first=["Device", *(_label(key) for key in next(iter(snapshot.values())))])
+
+
+def states_plain(states: Mapping[_State, Sequence[Snapshot]], units: str) -> str:
+    text = ""
+    for state, calls in states.items():
+        text += f"{state.value}\n"
+        for number, snapshot in enumerate(calls, start=1):
+            text += f"# {number}:\n{plain(snapshot, units)}"
+    return f"{text}\n"
+
+
+def states_table(states: Mapping[_State, Sequence[Snapshot]], units: str) -> str:
+    rows, last = [], None
+    for state, calls in states.items():
+        for number, snapshot in enumerate(calls, start=1):
+            call = f"{state.value} # {number}"
+            for device, categories in _shown(snapshot, units):
+                rows.append({"State & Call": call if call != last else "", "Device": device, **_cells(categories, units)})
+                last = call
+    return _grid(rows)
+
+
+def _cells(categories: Mapping[Category, int], units: str) -> Mapping[str, str]:
+    return {_label(key): f"{_amount(count, units)} {units}" for key, count in categories.items()}
+
+
+def _grid(rows: Sequence[Mapping[str, str]], first: Sequence[str] = ()) -> str:
+    """A simple table of reStructuredText."""
+    titles = list(first)
+    for row in rows:
+        titles.extend(title for title in row if title not in titles)
+    if not titles:
+        return "\n"
+    if TOTAL in titles:  # Last, also behind what only a later row has.
+        titles.append(titles.pop(titles.index(TOTAL)))
+    widths = [max(len(title), *(len(row.get(title, "")) for row in rows), 0) for title in titles]
+    border = "  ".join("=" * width for width in widths)
+
+    def line(cells: Iterable[str]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
+
+    body = [line(row.get(title, "") for title in titles) for row in rows]
+    return "\n".join([border, line(titles), border, *body, border]) + "\n"

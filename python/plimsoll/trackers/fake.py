@@ -1,0 +1,73 @@
+"""Memory that is not there: tensors under FakeTensorMode, and on meta. No allocator is asked for it, so the tensors that
+operators give are looked at instead, as torch's trackers do: what operators take within them is not seen.
+
+DTensor computes the shapes of its results under a fake mode of its own; those are nobody's memory, and are passed over."""
+
+import functools
+from typing import Any, Optional
+
+import torch
+import torch.distributed._tools.fake_collectives
+from torch._guards import active_fake_mode
+from torch.distributed._tools.common_utils import get_untyped_storages
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from plimsoll.native import _C
+
+_BLOCK = 512  # the caching allocator's smallest
+
+
+def note(tensor: torch.Tensor) -> None:
+    """The memory that the tensor, or what is in it, stands for counts from now on."""
+    for storage in get_untyped_storages(tensor):
+        # Of a fake tensor the device is the one it stands for, and of its storage meta.
+        if storage.device.type == "meta":
+            _C.note_storage(storage, tensor.device, _bytes_on(tensor.device, storage.size()))
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    return any(storage.device.type == "meta" for storage in get_untyped_storages(tensor))
+
+
+def _bytes_on(device: torch.device, count: int) -> int:
+    return -(-count // _BLOCK) * _BLOCK if device.type == "cuda" else count
+
+
+class FakeMemory(TorchDispatchMode):
+    """While it is entered, tensors without memory are seen as they are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fake_mode = active_fake_mode()
+        self._resize = torch.UntypedStorage.resize_
+
+    def __enter__(self) -> "FakeMemory":
+        original = self._resize
+
+        @functools.wraps(original)
+        def resize(storage: torch.UntypedStorage, size: int) -> Any:
+            result = original(storage, size)
+            if storage.device.type == "meta":
+                _C.noted_storage_resized(storage, _bytes_on(torch.device("cuda"), size))
+            return result
+
+        torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign, assignment]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        torch.UntypedStorage.resize_ = self._resize  # type: ignore[method-assign]
+        super().__exit__(*args)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Optional[Any] = None) -> Any:
+        if any(kind is DTensor for kind in types):
+            return NotImplemented  # It runs first, and comes here with its local tensors.
+        if func is torch.ops._c10d_functional.wait_tensor.default and active_fake_mode():
+            result = args[0]  # Its meta implementation makes a tensor where the real one makes none.
+        else:
+            result = func(*args, **kwargs or {})
+        if active_fake_mode() is self._fake_mode:
+            tree_map_only(torch.Tensor, note, result)
+        return result

@@ -1,0 +1,101 @@
+"""FSDPMemTracker: where FSDP2's memory goes, at each of its stages."""
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch import nn, optim
+from torch.distributed._tools.mem_tracker import _State
+from torch.distributed.fsdp import FSDPModule
+from torch.utils.weak import WeakIdKeyDictionary
+
+from plimsoll.native import _C
+from plimsoll.trackers import fsdp_hooks
+from plimsoll.trackers.mem_tracker import MemTracker
+from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType
+from plimsoll.trackers.results import Explanation
+from plimsoll.trackers.snapshots import Snapshot, peaks_from, states_from
+
+
+class FSDPModMemStats:
+    """What one FSDP module did in the latest step in which it ran: torch's `_FSDPModMemStats`."""
+
+    def __init__(self, mod_fqn: str) -> None:
+        self.mod_fqn = mod_fqn
+        self.local_peak: Dict[torch.device, int] = {}
+        self.snapshots: Dict[_State, List[Snapshot]] = {}
+
+
+class FSDPMemTracker(MemTracker):
+    """MemTracker for a model under ``fully_shard``. A drop-in for
+    ``torch.distributed._tools.fsdp2_mem_tracker.FSDPMemTracker``: change the import, and nothing else.
+
+    Memory has its category from its first instant, and belongs to the FSDP module whose parameters it holds, whichever runs at
+    the time. Beyond torch's it takes any number of steps, modules that were sharded together, several groups of parameters in
+    a module; and it tells apart the all-gather's inputs, the reduce-scatter's outputs, accumulated and partial gradients.
+    """
+
+    _ref_class = FSDPRefType
+    _state_class = FSDPModState
+
+    def __init__(self, mod: nn.Module, optm: Optional[optim.Optimizer] = None) -> None:
+        if not isinstance(mod, FSDPModule):
+            fsdp_hooks.device_of(mod)  # It says what to do.
+        self._root_mod = mod
+        self._optm = optm
+        super().__init__()
+        self._note_fakes([*mod.parameters(), *mod.buffers()])
+        self._native.add_root(mod)
+        if optm is not None:
+            super().track_external(optm)
+
+    def _make_native(self) -> Any:
+        return _C.Tracker(fsdp_hooks)
+
+    def track_inputs(self, inputs: Tuple[Any, ...]) -> None:
+        """The tensors in there are ``Inputs``."""
+        flat: List[Any] = torch.utils._pytree.tree_leaves(inputs)
+        self._note_fakes(flat)
+        self._native.track_inputs(inputs)
+
+    def track_external(self, *external: Any) -> None:
+        """Does nothing: all that the model and the optimizer hold is known, and inputs are told by ``track_inputs``."""
+
+    def _watch(self) -> None:
+        super()._watch()
+        fsdp_hooks.patches.acquire()
+        for module in self._root_mod.modules():
+            fsdp_hooks.state_of(module)
+
+    def _unwatch(self) -> None:
+        fsdp_hooks.patches.release()
+        super()._unwatch()
+
+    @property
+    def memory_tracking(self) -> WeakIdKeyDictionary:
+        """What is known of each FSDP module, by the module. Modules that were sharded together share it."""
+        tracking = WeakIdKeyDictionary()
+        for plain in self._native.fsdp_module_stats():
+            stats = FSDPModMemStats(plain["fqn"])
+            stats.local_peak = peaks_from(plain["local_peak"])
+            stats.snapshots = states_from(plain["snapshots"], FSDPModState, FSDPRefType)
+            for module in plain["modules"]:
+                if module is not None:
+                    tracking[module] = stats
+        return tracking
+
+    @property
+    def module_tracking(self) -> WeakIdKeyDictionary:
+        """What MemTracker knows of every module, sharded by itself or not."""
+        return super().memory_tracking
+
+    def explain_first_state(self) -> Optional[Explanation]:
+        """The same for the highest instant of the optimizer's step in which its state first appeared; None before that, or
+        where it was there from the beginning."""
+        plain = self._native.explain_first_state()
+        return Explanation.from_plain(plain) if plain is not None else None
+
+    def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
+        return [
+            (plain["fqn"], states_from(plain["snapshots"], FSDPModState, FSDPRefType))
+            for plain in self._native.fsdp_module_stats()
+        ]

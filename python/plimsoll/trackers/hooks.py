@@ -1,0 +1,228 @@
+"""How Python's modules, optimizers and checkpoints are seen: one set of hooks for all trackers of the process, there while one
+of them is entered. What they see goes to the native part, which tells every tracker.
+
+[Note: functions that run again] Activation checkpointing calls the same function in forward, and again in backward. Each is
+wrapped where torch keeps it for the second time: what it allocates then is activations, and not temporaries of backward.
+"""
+
+import sys
+import threading
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+import torch.utils.checkpoint
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from plimsoll.native import _C
+
+
+def _in_compiled_code() -> bool:
+    # Not imported for this: it takes a second.
+    frame = sys.modules.get("torch._dynamo.eval_frame")
+    return frame is not None and frame._is_in_optimized_module()
+
+
+def _before_forward(module: torch.nn.Module, args: Any) -> None:
+    if not _in_compiled_code():
+        if _steps.open:
+            _steps.drop_broken()
+        _C.before_forward(module, args)
+
+
+def _after_forward(module: torch.nn.Module, args: Any, *rest: Any) -> None:
+    # Where forward raised, torch calls it without the keyword arguments.
+    if not _in_compiled_code():
+        _C.after_forward(module, args, rest[0] if len(rest) > 1 else None, rest[-1])
+
+
+def _guarded(hook: Callable[..., None], guard: Callable[..., Any]) -> Callable[..., None]:
+    def run(*args: Any) -> None:
+        guard(None, hook, *args)
+
+    return run
+
+
+# -- optimizers ----------------------------------------------------------------------------------------------------------
+
+
+class _Steps:
+    """The steps that are under way. One that raised is not over by torch's hooks; it is found to be gone later."""
+
+    def __init__(self) -> None:
+        self.open: List[Tuple[Optimizer, int]] = []
+
+    def begin(self, optimizer: Optimizer, *_: Any) -> None:
+        self.drop_broken()
+        self.open.append((optimizer, threading.get_ident()))
+        if _lacks_state(optimizer):
+            _tell_of_new_state(optimizer)
+        _C.step_begins(optimizer)
+
+    def end(self, optimizer: Optimizer, *_: Any) -> None:
+        if any(one is optimizer for one, _ in self.open):
+            self._close(optimizer)
+
+    def drop_broken(self) -> None:
+        """The forward of a closure runs within a step; any other finds the step gone from this thread's stack."""
+        for optimizer, thread in list(self.open):
+            if thread == threading.get_ident() and not _is_stepping(optimizer):
+                self._close(optimizer)
+
+    def clear(self) -> None:
+        for optimizer, _ in list(self.open):
+            self._close(optimizer)
+
+    def _close(self, optimizer: Optimizer) -> None:
+        self.open = [(one, thread) for one, thread in self.open if one is not optimizer]
+        optimizer.__dict__.pop("_init_group", None)
+        _C.step_over(optimizer)
+
+
+_steps = _Steps()
+
+
+def _is_stepping(optimizer: Optimizer) -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in ("step", "wrapper") and optimizer in (
+            frame.f_locals.get("self"),
+            next(iter(frame.f_locals.get("args", ())), None),
+        ):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _lacks_state(optimizer: Optimizer) -> bool:
+    return len(optimizer.state) < sum(len(group["params"]) for group in optimizer.param_groups)
+
+
+def _tell_of_new_state(optimizer: Optimizer) -> None:
+    """torch's optimizers make a parameter's state in one method of theirs, for this step wrapped."""
+    original = getattr(optimizer, "_init_group", None)
+    if original is None or "_init_group" in optimizer.__dict__:
+        return
+
+    def init_group(*args: Any, **kwargs: Any) -> Any:
+        with _C.StateCreation():
+            return original(*args, **kwargs)
+
+    optimizer._init_group = init_group  # type: ignore[attr-defined]
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------------------
+
+
+def _again(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run_again(*args: Any, **kwargs: Any) -> Any:
+        with _C.Recomputation():
+            return function(*args, **kwargs)
+
+    return run_again
+
+
+class _Checkpoints:
+    """See [Note: functions that run again]."""
+
+    def install(self) -> None:
+        checkpoint = torch.utils.checkpoint
+        self._frame_init = frame_init = checkpoint._CheckpointFrame.__init__
+        self._forward = forward = checkpoint.CheckpointFunction.forward
+
+        def init(frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+            frame_init(frame, _again(recompute_fn), *args, **kwargs)
+
+        def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+            outputs = forward(ctx, run_function, *args)
+            ctx.run_function = _again(run_function)
+            return outputs
+
+        checkpoint._CheckpointFrame.__init__ = init  # type: ignore[method-assign]
+        checkpoint.CheckpointFunction.forward = staticmethod(forward_of_reentrant)  # type: ignore[method-assign]
+
+    def remove(self) -> None:
+        torch.utils.checkpoint._CheckpointFrame.__init__ = self._frame_init  # type: ignore[method-assign]
+        torch.utils.checkpoint.CheckpointFunction.forward = staticmethod(self._forward)  # type: ignore[method-assign]
+
+
+# -- together ------------------------------------------------------------------------------------------------------------
+
+
+class Hooks:
+    """The hooks of the process. `acquire` and `release` come in pairs; so do `suspend` and `resume`, between which nothing is
+    seen of modules. `guard(otherwise, function, *args)` calls a hook, where what it raises must not reach the script."""
+
+    guard: Optional[Callable[..., Any]] = None
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._suspended = 0
+        self._module_handles: List[Any] = []
+        self._handles: List[Any] = []
+        self._checkpoints = _Checkpoints()
+
+    def acquire(self) -> None:
+        self._users += 1
+        if self._users > 1:
+            return
+        self._handles = [
+            register_optimizer_step_pre_hook(self._as_hook(_steps.begin)),
+            register_optimizer_step_post_hook(self._as_hook(_steps.end)),
+        ]
+        self._checkpoints.install()
+        if not self._suspended:
+            self._see_modules()
+
+    def _as_hook(self, function: Callable[..., None]) -> Callable[..., None]:
+        return function if self.guard is None else _guarded(function, self.guard)
+
+    def _see_modules(self) -> None:
+        self._module_handles = [
+            register_module_forward_pre_hook(self._as_hook(_before_forward)),
+            register_module_forward_hook(self._as_hook(_after_forward), with_kwargs=True, always_call=True),
+        ]
+
+    def _see_no_modules(self) -> None:
+        for handle in self._module_handles:
+            handle.remove()
+        self._module_handles = []
+
+    def suspend(self) -> None:
+        self._suspended += 1
+        if self._suspended == 1:
+            self._see_no_modules()
+
+    def resume(self) -> None:
+        self._suspended -= 1
+        if self._suspended == 0 and self._users > 0:
+            self._see_modules()
+
+    def release(self) -> None:
+        self._users -= 1
+        if self._users > 0:
+            return
+        self._see_no_modules()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._checkpoints.remove()
+        _steps.clear()
+
+    def forget(self) -> None:
+        """In a forked child, where the trackers of its parent see nothing."""
+        if self._users:
+            self._users = 1
+            self.release()
+
+
+hooks = Hooks()
+
+
+def see_cuda_when_it_is_there() -> None:
+    """A process that has not initialised CUDA is left so: it may still fork."""
+    if torch.version.cuda is not None and not torch.cuda.is_initialized():
+        torch.cuda._lazy_call(_C.start_late_sources)
+
+
+_C.wait_for_cuda()

@@ -1,0 +1,212 @@
+"""MemTracker: every byte by category, module and state."""
+
+from typing import Any, Dict, List, Optional, Set, Tuple, Type, Union
+
+import torch
+from torch import nn, optim
+from torch._guards import active_fake_mode
+from torch.distributed._tools.mem_tracker import _RefType, _State
+from torch.utils._pytree import tree_flatten
+from torch.utils.weak import WeakIdKeyDictionary
+
+from plimsoll.native import _C
+from plimsoll.trackers import display, fake
+from plimsoll.trackers.hooks import hooks, see_cuda_when_it_is_there
+from plimsoll.trackers.ref_types import MemRefType, ModState
+from plimsoll.trackers.results import Explanation, LiveTensor
+from plimsoll.trackers.snapshots import Snapshot, peaks_from, snapshot_from, states_from
+
+
+class ModMemStats:
+    """What one module did in the latest step in which it ran: torch's `_ModMemStats`."""
+
+    def __init__(self, mod_fqn: str) -> None:
+        self.mod_fqn = mod_fqn
+        self.parameter_mem = 0
+        self.buffer_mem = 0
+        self.input_mem = 0
+        self.output_mem = 0
+        self.local_peak: Dict[torch.device, int] = {}
+        self.snapshots: Dict[_State, List[Snapshot]] = {}
+
+
+class MemTracker:
+    """The memory of the tensors that are made while it is entered, by category, attributed to modules.
+
+    A drop-in for ``torch.distributed._tools.mem_tracker.MemTracker``: change the import, and nothing else. What it sees is
+    what the allocators do, on every thread, temporaries within operators included, so that the total of a GPU is the caching
+    allocator's ``active_bytes``, to the byte. It works with CPU tensors, on a GPU, on one that is not there (``plimsoll
+    run``), under ``FakeTensorMode`` and on meta.
+
+    Any number of steps may pass; of a module the latest step in which it ran is kept.
+
+    >>> import torch
+    >>> from plimsoll import MemTracker
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64))
+    >>> optimizer = torch.optim.AdamW(model.parameters())
+    >>> batch = torch.randn(32, 64)
+    >>> tracker = MemTracker()
+    >>> tracker.track_external(model, optimizer, batch)
+    >>> with tracker:
+    ...     for _ in range(2):
+    ...         model(batch).sum().backward()
+    ...         optimizer.step()
+    ...         optimizer.zero_grad()
+    >>> peak = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]
+    >>> peak["Total"] == sum(bytes for category, bytes in peak.items() if category != "Total")
+    True
+    >>> tracker.explain().causes[0].category
+    'Optstate'
+    """
+
+    _ref_class: Type[_RefType] = MemRefType
+    _state_class: Type[_State] = ModState
+
+    def __init__(self) -> None:
+        see_cuda_when_it_is_there()
+        self._native = self._make_native()
+        self._depth = 0
+        self._fake_memory: Optional[fake.FakeMemory] = None
+        self._has_fakes = False
+
+    def _make_native(self) -> Any:
+        return _C.Tracker()
+
+    # -- what is tracked ---------------------------------------------------------------------------------------------------
+
+    def track_external(self, *external: Union[nn.Module, optim.Optimizer, torch.Tensor]) -> None:
+        """Registers what was made before: modules (parameters, buffers, gradients), optimizers (their state), tensors
+        (``Other``), and structures of these. Call it before the tracker is entered."""
+        for thing in tree_flatten(external)[0]:
+            if isinstance(thing, torch.Tensor):
+                self._note_fakes([thing])
+                self._native.track_tensor(thing)
+            elif isinstance(thing, nn.Module):
+                self._note_fakes([*thing.parameters(), *thing.buffers()])
+                self._native.track_module(thing)
+            elif isinstance(thing, optim.Optimizer):
+                self._note_fakes([value for state in thing.state.values() for value in state.values()])
+                self._native.track_optimizer(thing)
+            elif thing is not None:
+                raise TypeError(
+                    f"track_external was given a {type(thing).__name__}, which has no memory to track: it takes modules, "
+                    "optimizers and tensors, and structures of these"
+                )
+
+    def categorise(self, tensor: torch.Tensor, category: str) -> None:
+        """The tensor's memory has a category of your own from now on, whatever becomes of the tensor."""
+        self._native.categorise(tensor, category)
+
+    def _note_fakes(self, things: List[Any]) -> None:
+        for thing in things:
+            if isinstance(thing, torch.Tensor):
+                for tensor in (thing, thing.grad if thing.is_leaf else None):
+                    if tensor is not None and fake.is_fake(tensor):
+                        self._has_fakes = True
+                        fake.note(tensor)
+
+    # -- when --------------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "MemTracker":
+        self._native.enter()
+        self._depth += 1
+        if self._depth == 1:
+            self._watch()
+            if self._has_fakes or active_fake_mode() is not None:
+                self._fake_memory = fake.FakeMemory()
+                self._fake_memory.__enter__()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        if self._depth == 1:
+            if self._fake_memory is not None:
+                self._fake_memory.__exit__(*args)
+                self._fake_memory = None
+            self._unwatch()
+        self._depth -= 1
+        self._native.leave()
+
+    def _watch(self) -> None:
+        hooks.acquire()
+
+    def _unwatch(self) -> None:
+        hooks.release()
+
+    # -- what was seen -----------------------------------------------------------------------------------------------------
+
+    @property
+    def memory_tracking(self) -> WeakIdKeyDictionary:
+        """What is known of each module, by the module."""
+        tracking = WeakIdKeyDictionary()
+        for plain in self._native.module_stats():
+            if plain["module"] is not None:
+                tracking[plain["module"]] = self._stats_from(plain)
+        return tracking
+
+    def _stats_from(self, plain: Any) -> ModMemStats:
+        stats = ModMemStats(plain["fqn"])
+        for name in ("parameter_mem", "buffer_mem", "input_mem", "output_mem"):
+            setattr(stats, name, plain[name])
+        stats.local_peak = peaks_from(plain["local_peak"])
+        stats.snapshots = states_from(plain["snapshots"], ModState, self._ref_class)
+        return stats
+
+    def get_tracker_snapshot(self, type: str = "current") -> Snapshot:
+        """Where the memory stands (``"current"``), or stood at its highest since the tracker was entered (``"peak"``, each
+        device at its own instant): ``{device: {category: bytes, "Total": bytes}}``."""
+        if type not in ("current", "peak"):
+            raise ValueError(f"unknown type of snapshot {type!r}: use 'current' or 'peak'")
+        return snapshot_from(self._native.snapshot(type == "peak"), self._ref_class)
+
+    def alive_at_peak(self, device: Union[torch.device, str, None] = None) -> List[LiveTensor]:
+        """What was alive at the peak of the device (by default the one that stood highest), largest first."""
+        return [LiveTensor(**plain) for plain in self._native.alive_at_peak(self._device_name(device))]
+
+    def explain(self) -> Explanation:
+        """Why the memory stood as high as it did, cause by cause; they sum to the peak, to the byte."""
+        return Explanation.from_plain(self._native.explain(self._device_name(None)))
+
+    def step_peaks(self) -> Dict[int, Snapshot]:
+        """The peak of each step. A step begins with the first forward after an optimizer's."""
+        return {step: snapshot_from(plain, self._ref_class) for step, plain in self._native.step_peaks()}
+
+    def phase_peaks(self) -> Dict[str, Snapshot]:
+        """Of the latest step, by phase: ``forward``, ``backward``, ``optimizer``, ``other``."""
+        return {phase: snapshot_from(plain, self._ref_class) for phase, plain in self._native.phase_peaks().items()}
+
+    def parents(self) -> Set[str]:
+        """The names of the modules that are running, and always ``Global``."""
+        return set(self._native.parents())
+
+    def _device_name(self, device: Union[torch.device, str, None]) -> str:
+        if device is not None:
+            return str(device)
+        totals: List[Tuple[int, str]] = [(plain["Total"], name) for name, plain in self._native.snapshot(True).items()]
+        if not totals:
+            raise RuntimeError("nothing was seen yet: run a step while the tracker is entered")
+        return max(totals)[1]
+
+    # -- shown -------------------------------------------------------------------------------------------------------------
+
+    def display_snapshot(self, type: str = "current", units: str = "B", tabulate: bool = False) -> None:
+        """Prints a snapshot, in ``B``, ``KiB``, ``MiB`` or ``GiB``."""
+        snapshot = self.get_tracker_snapshot(type)
+        print((display.table if tabulate else display.plain)(snapshot, units), end="")
+
+    def display_modulewise_snapshots(self, depth: int = 2, units: str = "B", tabulate: bool = False) -> None:
+        """Prints what is known of the modules of at most ``depth`` parts of a path."""
+        display.divisor_of(units)
+        render = display.states_table if tabulate else display.states_plain
+        for fqn, snapshots in sorted(self._shown_modules(), key=lambda item: display.natural_key(item[0])):
+            if fqn.count(".") + 1 <= depth:
+                print(f"Module:  {fqn}\n{render(snapshots, units)}", end="")
+
+    def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
+        return [
+            (plain["fqn"], states_from(plain["snapshots"], ModState, self._ref_class))
+            for plain in self._native.module_stats()
+        ]
+
+    def reset_mod_stats(self) -> None:
+        """Forgets the modules' snapshots."""
+        self._native.reset_mod_stats()

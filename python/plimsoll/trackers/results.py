@@ -1,0 +1,51 @@
+"""What trackers answer besides snapshots."""
+
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Tuple
+
+import torch
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """Something that was alive at a peak."""
+
+    bytes: int
+    category: str
+    owner: str  # the path of its module, or the class of its optimizer; "" for none
+    sizes: Optional[Tuple[int, ...]]  # of the tensor that it was made for; None for temporaries and workspaces
+    dtype: Optional[torch.dtype]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What is alike in category and in why it is there."""
+
+    bytes: int
+    category: str
+    why: str
+    sentence: str
+    owners: List[Tuple[str, int]]  # largest first
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where the memory of a device stood at one instant. Its causes, largest first, sum to the total."""
+
+    device: str
+    total: int
+    causes: List[Cause]
+    text: str
+    reserved: Optional[int] = None
+    step: Optional[int] = None
+    phase: str = ""
+    module: str = ""
+    stage: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Explanation":
+        causes = [Cause(**{**cause, "owners": [tuple(owner) for owner in cause["owners"]]}) for cause in plain["causes"]]
+        return cls(**{**plain, "causes": causes})

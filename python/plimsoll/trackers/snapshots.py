@@ -1,0 +1,40 @@
+"""Snapshots as torch's trackers give them: {torch.device: {category: bytes, "Total": bytes}}."""
+
+from typing import Any, Dict, List, Mapping, Type, Union
+
+import torch
+from torch.distributed._tools.mem_tracker import _RefType, _State
+
+from plimsoll.trackers.ref_types import OwnRefType
+
+TOTAL = "Total"
+Category = Union[_RefType, str]
+Snapshot = Dict[torch.device, Dict[Category, int]]
+
+_OWN = {member.value: member for member in OwnRefType}
+
+
+def snapshot_from(plain: Mapping[str, Mapping[str, int]], ref_class: Type[_RefType]) -> Snapshot:
+    """All of `ref_class`, also where there is none of it; then what else there is, by a member of OwnRefType or the name that
+    the user gave it; then the total. Devices that hold nothing are left out."""
+    return {torch.device(name): _of_device(categories, ref_class) for name, categories in plain.items() if categories[TOTAL]}
+
+
+def _of_device(categories: Mapping[str, int], ref_class: Type[_RefType]) -> Dict[Category, int]:
+    result: Dict[Category, int] = {member: categories.get(member.value, 0) for member in ref_class}
+    known = {member.value for member in ref_class}
+    for name, count in categories.items():
+        if name not in known and name != TOTAL and count:
+            result[_OWN.get(name, name)] = count
+    result[TOTAL] = categories[TOTAL]
+    return result
+
+
+def states_from(
+    plain: Mapping[str, List[Any]], state_class: Type[_State], ref_class: Type[_RefType]
+) -> Dict[_State, List[Snapshot]]:
+    return {state: [snapshot_from(one, ref_class) for one in plain[state.value]] for state in state_class if state.value in plain}
+
+
+def peaks_from(plain: Mapping[str, int]) -> Dict[torch.device, int]:
+    return {torch.device(name): count for name, count in plain.items()}

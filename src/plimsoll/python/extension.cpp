@@ -1,0 +1,21 @@
+#include <torch/csrc/utils/pybind.h>
+
+#include "plimsoll/python/py_mod_tracker.h"
+#include "plimsoll/python/py_tensors.h"
+#include "plimsoll/python/py_tracker.h"
+
+namespace {
+
+void bind_all(py::module_& module) {
+  module.doc() = "The native part of plimsoll: ledger, capture and trackers. Use plimsoll's own modules instead.";
+  plimsoll::python::install_unwrap();
+  plimsoll::python::bind_trackers(module);
+  plimsoll::python::bind_mod_tracker(module);
+  plimsoll::python::bind_hooks(module);
+}
+
+}  // namespace
+
+// The same objects make both modules; which one it is, the libraries beside them decide.
+PYBIND11_MODULE(_C, module) { bind_all(module); }
+PYBIND11_MODULE(_C_cpu, module) { bind_all(module); }

@@ -1,0 +1,35 @@
+#include "plimsoll/python/py_optimizer.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "plimsoll/python/py_tensors.h"
+
+namespace plimsoll::python {
+
+std::string PyOptimizer::optimizer_name() const { return py::str(py::type::of(optimizer_).attr("__name__")); }
+
+std::vector<at::Tensor> PyOptimizer::parameters() const {
+  FoundTensors found;
+  for (const auto& group : optimizer_.attr("param_groups")) found.add(group["params"]);
+  return found.all();
+}
+
+void PyOptimizer::for_each_state(const nn::StateVisitor& visit) const {
+  const py::object state = optimizer_.attr("state");
+  if (!PyDict_Check(state.ptr())) return;  // One of the user's own that keeps it elsewhere.
+  PyObject *key = nullptr, *values = nullptr;
+  for (Py_ssize_t place = 0; PyDict_Next(state.ptr(), &place, &key, &values) != 0;) {
+    if (!PyDict_Check(values)) continue;
+    const at::Tensor parameter = THPVariable_Check(key) ? THPVariable_Unpack(key) : at::Tensor();
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t inner = 0; PyDict_Next(values, &inner, &name, &value) != 0;) {
+      FoundTensors found;  // L-BFGS keeps lists of them.
+      found.add(value);
+      for (const auto& tensor : found.all()) {
+        visit(parameter, PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "", tensor);
+      }
+    }
+  }
+}
+
+}  // namespace plimsoll::python

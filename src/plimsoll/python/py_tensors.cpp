@@ -1,0 +1,80 @@
+#include "plimsoll/python/py_tensors.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "plimsoll/capture/holders.h"
+
+namespace plimsoll::python {
+namespace {
+
+constexpr int kDeepest = 32;  ///< A structure that contains itself ends there.
+
+const py::handle& tensor_flatten_name() {
+  static const auto* const name = new py::str("__tensor_flatten__");
+  return *name;
+}
+
+void unwrap(const at::Tensor& wrapper, const capture::VisitTensor& visit, int depth) {
+  const py::object tensor = py::reinterpret_steal<py::object>(THPVariable_Wrap(wrapper));
+  // By the type: an attribute that is not there costs an exception.
+  if (depth >= kDeepest || _PyType_Lookup(Py_TYPE(tensor.ptr()), tensor_flatten_name().ptr()) == nullptr) {
+    return visit(wrapper);
+  }
+  const py::tuple flat = tensor.attr(tensor_flatten_name())();
+  for (const auto& name : flat[0]) {
+    const py::object inner = tensor.attr(name);
+    if (!THPVariable_Check(inner.ptr())) continue;
+    const auto& held = THPVariable_Unpack(inner.ptr());
+    if (!held.defined()) continue;
+    if (held.unsafeGetTensorImpl()->is_python_dispatch()) {
+      unwrap(held, visit, depth + 1);
+    } else {
+      visit(held);
+    }
+  }
+}
+
+void unwrap_with_lock(const at::Tensor& wrapper, const capture::VisitTensor& visit) {
+  const py::gil_scoped_acquire lock;
+  try {
+    unwrap(wrapper, visit, 0);
+  } catch (py::error_already_set& error) {
+    // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of.
+    error.discard_as_unraisable("plimsoll: __tensor_flatten__ of a tensor subclass");
+  }
+}
+
+}  // namespace
+
+void FoundTensors::add(py::handle value) { add(value, 0); }
+
+void FoundTensors::add(py::handle value, int depth) {
+  PyObject* const object = value.ptr();
+  if (object == nullptr || object == Py_None || depth > kDeepest) return;
+  if (THPVariable_Check(object)) {
+    const auto& tensor = THPVariable_Unpack(object);
+    if (tensor.defined()) tensors_.push_back(tensor);
+  } else if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) add(PyTuple_GET_ITEM(object, i), depth + 1);
+  } else if (PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) add(PyList_GET_ITEM(object, i), depth + 1);
+  } else if (PyDict_Check(object)) {
+    PyObject *key = nullptr, *item = nullptr;
+    for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &item) != 0;) add(item, depth + 1);
+  } else if (!PyLong_Check(object) && !PyFloat_Check(object) && !PyUnicode_Check(object)) {
+    static const auto* const fields = new py::str("__dataclass_fields__");
+    if (_PyType_Lookup(Py_TYPE(object), fields->ptr()) == nullptr) return;
+    for (const auto& field : py::reinterpret_borrow<py::dict>(py::handle(object).attr(*fields))) {
+      if (py::hasattr(object, field.first)) add(py::getattr(object, field.first), depth + 1);
+    }
+  }
+}
+
+nn::Tensors& FoundTensors::as_arguments() {
+  for (auto& tensor : tensors_) arguments_.add(tensor);
+  return arguments_;
+}
+
+void install_unwrap() { capture::set_unwrap(&unwrap_with_lock); }
+
+}  // namespace plimsoll::python

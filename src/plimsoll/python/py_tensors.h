@@ -1,0 +1,32 @@
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <vector>
+
+#include "plimsoll/nn/hooks.h"
+
+namespace plimsoll::python {
+
+/// The tensors in a value: in tuples, lists, dictionaries and dataclasses, at any depth. All need the interpreter's
+/// lock.
+class FoundTensors {
+ public:
+  void add(py::handle value);
+
+  const std::vector<at::Tensor>& all() const { return tensors_; }
+  /// REQUIRES: nothing is added after it.
+  nn::Tensors& as_arguments();
+
+ private:
+  void add(py::handle value, int depth);
+
+  std::vector<at::Tensor> tensors_;
+  nn::Tensors arguments_;
+};
+
+/// Lets capture look into tensors that are implemented in Python: wrappers by what __tensor_flatten__ names, others are
+/// taken as they are. Takes the interpreter's lock itself.
+void install_unwrap();
+
+}  // namespace plimsoll::python

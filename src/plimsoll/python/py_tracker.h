@@ -1,0 +1,59 @@
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+#include "plimsoll/tracker/mem_tracker.h"
+
+namespace plimsoll::python {
+
+/// A tracker over Python's modules and optimizers. Everything needs the interpreter's lock.
+class PyTracker {
+ public:
+  /// With `look` (see PyFSDP) it follows FSDP2 as well.
+  explicit PyTracker(py::object look);
+
+  void enter();
+  void leave();
+  bool entered() const { return !scopes_.empty(); }
+
+  void add_root(py::handle module);
+  void track_module(py::handle module);
+  void track_optimizer(py::object optimizer);
+  void track_tensor(const at::Tensor& tensor);
+  void track_inputs(py::handle inputs);
+
+  py::dict snapshot(bool peak);
+  py::list module_stats();
+  /// The modules that are within no other, of those that ran: (name, module).
+  py::list roots();
+  py::list fsdp_module_stats();
+  void reset_mod_stats();
+  py::list alive_at_peak(const std::string& device);
+  py::list step_peaks();
+  py::dict phase_peaks();
+  /// Of the device; where FSDP modules are followed, of what the root computes on.
+  py::object explain(const std::string& device);
+  py::object explain_first_state();
+  py::dict device_books(const std::string& device);
+  void categorise(const at::Tensor& tensor, const std::string& category);
+  std::set<std::string> parents() const { return tracker_->parents(); }
+  std::size_t footprint();
+
+ private:
+  FSDPMemTracker& fsdp();
+
+  std::unique_ptr<MemTracker> tracker_;
+  bool is_fsdp_ = false;
+  std::vector<MemTracker::Scope> scopes_;
+};
+
+void bind_trackers(py::module_& module);
+/// What the hooks of python/plimsoll/trackers call.
+void bind_hooks(py::module_& module);
+
+}  // namespace plimsoll::python

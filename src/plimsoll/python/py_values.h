@@ -1,0 +1,41 @@
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+#include "plimsoll/tracker/mem_tracker.h"
+
+/// What trackers answer, as plain values of Python's. The drop-ins give them the forms that torch's trackers have.
+namespace plimsoll::python {
+
+/// {"cuda:0": {"Parameter": 4096, …, "Total": 8192}}
+py::dict value_of(const Snapshot& snapshot);
+/// {"Pre-Forward": [snapshot, …]}
+template <class State>
+py::dict value_of(const std::map<State, std::vector<Snapshot>>& snapshots) {
+  py::dict by_state;
+  for (const auto& [state, calls] : snapshots) {
+    py::list list;
+    for (const auto& call : calls) list.append(value_of(call));
+    by_state[py::str(std::string(name(state)))] = list;
+  }
+  return by_state;
+}
+py::dict value_of(const ModuleStats& stats);
+py::dict value_of(const FSDPModuleStats& stats);
+py::dict value_of(const LiveTensor& tensor);
+py::dict value_of(const Explanation& explanation);
+py::dict value_of(const DeviceBooks& books);
+
+template <class T>
+py::list values_of(const std::vector<T>& all) {
+  py::list list;
+  for (const auto& one : all) list.append(value_of(one));
+  return list;
+}
+
+}  // namespace plimsoll::python
