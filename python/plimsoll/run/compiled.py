@@ -13,14 +13,19 @@ import types
 from typing import Any, Callable, Dict, List, Tuple
 
 from plimsoll.run.after_import import after_import
+from plimsoll.run.attribution import Attribution
 from plimsoll.run.hooks import Hooks
 from plimsoll.run.phases import Timeline
 
 
+_OWN = ("plimsoll.run", "plimsoll.trackers")
+
+
 class Compiled:
-    def __init__(self, hooks: Hooks, timeline: Timeline) -> None:
+    def __init__(self, hooks: Hooks, timeline: Timeline, attribution: Attribution) -> None:
         self._hooks = hooks
         self._timeline = timeline
+        self._attribution = attribution
         self._local = threading.local()
         # Dynamo's callbacks, one for each use of torch.compile, by id; kept, so that the ids stay theirs.
         self._known: Dict[int, Any] = {}
@@ -59,9 +64,11 @@ class Compiled:
             _, left = entered.pop()
             if callable(left):
                 self._left(left)
+                self._attribution.compiled_code_left()
             self._back_to_eager()
             return
         if callable(callback):
+            self._attribution.compiled_code_entered()
             self._enter(callback)
         entered.append((id(frame), callback))
 
@@ -100,13 +107,15 @@ class Compiled:
             return
         hooks = self._hooks
 
-        back_to_eager = self._back_to_eager
+        back_to_eager, attribution = self._back_to_eager, self._attribution
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             hooks.forward_begins()
+            attribution.compiled_code_entered()
             try:
                 return original(self, *args, **kwargs)
             finally:
+                attribution.compiled_code_left()
                 back_to_eager()
 
         call.__name__ = "__call__"
@@ -199,12 +208,12 @@ def _keep_from_compiling(skip_code: Callable[[types.CodeType], None]) -> None:
                 skip(constant)
 
     for name, module in list(sys.modules.items()):
-        if name != "plimsoll.run" and not name.startswith("plimsoll.run."):
+        if not name.startswith(_OWN):
             continue
         for value in list(vars(module).values()):
             members = list(vars(value).values()) if isinstance(value, type) else [value]
             for member in members:
                 member = getattr(member, "__func__", getattr(member, "fget", member))
                 code = getattr(member, "__code__", None)
-                if isinstance(code, types.CodeType) and getattr(member, "__module__", "").startswith("plimsoll.run"):
+                if isinstance(code, types.CodeType) and getattr(member, "__module__", "").startswith(_OWN):
                     skip(code)

@@ -101,7 +101,7 @@ class Observer:
     def _forked(self) -> None:
         self._progress.turn_off()
         if self._watch is not None:
-            self._watch.hooks.disarm()
+            self._watch.forked()
 
     # -- while it runs ---------------------------------------------------------------------------------------------------
 

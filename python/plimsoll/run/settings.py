@@ -15,6 +15,8 @@ class Settings:
     top: int = 10
     snapshot: Optional[str] = None
     progress: bool = False
+    categories: bool = True
+    depth: int = 2
     main_pid: Optional[int] = None
     # Development on a GPU that has no control library: the device book is then what the allocator reserved.
     without_control: bool = False

@@ -3,6 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional
 
 from plimsoll.run import record, snapshot, user_view
+from plimsoll.run.attribution import Attribution, NoAttribution
 from plimsoll.run.compiled import Compiled
 from plimsoll.run.contents import MAX_ENTRIES, Contents
 from plimsoll.run.control import Control
@@ -44,6 +45,7 @@ class Watch:
         )
         self._oom = Oom(torch, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
         self._read_backs: Optional[ReadBacks] = None
+        self._attribution = Attribution(torch, settings.depth, defects) if settings.categories else NoAttribution()
 
     def install(self) -> None:
         """Allocates nothing and initialises nothing. REQUIRES: torch is imported."""
@@ -53,7 +55,7 @@ class Watch:
         for part in (
             self._history.install,
             self.hooks.install,
-            Compiled(self.hooks, self.timeline).install,
+            Compiled(self.hooks, self.timeline, self._attribution).install,
             Graphs(self.torch, self.hooks).install,
         ):
             self._defects.guarded(None, part)
@@ -62,9 +64,15 @@ class Watch:
         """REQUIRES: CUDA is being initialised in this process."""
         self._defects.guarded(False, self._history.start)
         self._defects.guarded(None, self._oom.install)
+        self._defects.guarded(None, self._attribution.start)
         if self._control is not None:
             self._read_backs = ReadBacks(self.torch, self._control, self.hooks, self._is_on)
             self._defects.guarded(None, self._read_backs.install)
+
+    def forked(self) -> None:
+        """In a forked child, as long as it is not watched."""
+        self.hooks.disarm()
+        self._defects.guarded(None, self._attribution.forked)
 
     def restart(self) -> None:
         """In a forked child that is watched from now on. REQUIRES: its parent has not initialised CUDA, so that nothing
@@ -75,7 +83,7 @@ class Watch:
         self.hooks.restart()
 
     def finish(self) -> None:
-        for part in (self._end_read_backs, self.timeline.close, self._contents.finish):
+        for part in (self._end_read_backs, self._attribution.finish, self.timeline.close, self._contents.finish):
             self._defects.guarded(None, part)
 
     def write_snapshot(self, path: str, error: Optional[BaseException]) -> None:
@@ -92,6 +100,7 @@ class Watch:
     def _cut(self) -> Windows:
         windows: Windows = self._defects.guarded({}, self.peaks.cut)
         self._defects.guarded(None, self._contents.at_border)
+        self._defects.guarded(None, self._attribution.at_border)
         return windows
 
     def _user_begins(self) -> None:
@@ -140,6 +149,10 @@ class Watch:
                 if other != index
             ],
         }
+        if complete:
+            told = self._defects.guarded({}, self._attribution.record, index, result["peak"]["active_bytes"])
+            result["peak"].update(told.pop("peak", {}))
+            result.update(told)
         alive = self._contents.alive_at_peak(index) if complete else None
         if alive is not None:
             result["top"] = alive.groups[: self._settings.top]

@@ -1,0 +1,153 @@
+"""Categories and modules: parameters, gradients, activations, optimizer state, FSDP2's buffers told apart, and whose they are.
+
+A tracker of the native part (plimsoll.trackers) stands from the initialisation of CUDA to the end. It sees the allocator's
+every block; modules, optimizers and checkpoints by the hooks that drop-in trackers use; FSDP2 as soon as the script imports it.
+Where there is no native part for this torch, the record says so and has everything else.
+
+Compiled code is left as it is: while any runs, module hooks are away, and memory is that of the module around it.
+"""
+
+import importlib
+from typing import Any, Dict, List, Optional
+
+from plimsoll.run.after_import import after_import
+from plimsoll.run.defects import Defects
+from plimsoll.run.module_rows import ModuleRows, Trees
+
+_FSDP = "torch.distributed.fsdp._fully_shard._fully_shard"
+
+
+class _Later:
+    """A module that is imported when something of it is asked for: FSDP2 takes a second to import."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+class Attribution:
+    def __init__(self, torch: Any, depth: int, defects: Defects) -> None:
+        self._torch = torch
+        self._depth = depth
+        self._defects = defects
+        self._native: Optional[Any] = None
+        self._hooks: Optional[Any] = None
+        self._patches: Optional[Any] = None
+        self._has_fsdp = False
+        self._trees = Trees()
+        self.reason: Optional[str] = None  # why there are no categories
+
+    def start(self) -> None:
+        """REQUIRES: CUDA is being initialised in this process."""
+        try:
+            native = importlib.import_module("plimsoll.native")
+        except ImportError as error:
+            self.reason = f"categories and modules are not told: {error}"
+            return
+        self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp_hooks"))
+        self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
+        self._hooks.guard = self._defects.guarded
+        native._C.start_late_sources()
+        self._native.enter()
+        self._hooks.acquire()
+        after_import.call(_FSDP, self._fsdp_imported)
+
+    def _fsdp_imported(self, _: Any) -> None:
+        fsdp_hooks = importlib.import_module("plimsoll.trackers.fsdp_hooks")
+        self._patches = fsdp_hooks.patches
+        self._patches.acquire()
+        fsdp_hooks.on_new_root = lambda module: self._defects.guarded(None, self._add_root, module)
+
+    def _add_root(self, module: Any) -> None:
+        if self._native is not None:
+            self._has_fsdp = True
+            self._native.add_root(module)
+
+    def forked(self) -> None:
+        """In a forked child, which is not watched, or anew."""
+        if self._hooks is not None:
+            self._hooks.forget()
+        self._native = self._hooks = None
+
+    def at_border(self) -> None:
+        """A phase ended: models that are new are looked at now, for at the end they may be gone."""
+        if self._native is not None:
+            self._trees.look(self._native.roots())
+
+    # -- compiled code -----------------------------------------------------------------------------------------------------
+
+    def compiled_code_entered(self) -> None:
+        if self._hooks is not None:
+            self._hooks.suspend()
+
+    def compiled_code_left(self) -> None:
+        if self._hooks is not None:
+            self._hooks.resume()
+
+    # -- the record --------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        if self._native is None:
+            return
+        assert self._hooks is not None
+        self.at_border()
+        self._hooks.release()
+        if self._patches is not None:
+            self._patches.release()
+        self._native.leave()
+
+    def record(self, device: int, active_peak: int) -> Dict[str, Any]:
+        """What is added to the record; "peak" is added to its peak. REQUIRES: finish() came before."""
+        if self._native is None:
+            return {"attribution": self.reason}
+        name = f"cuda:{device}"
+        categories = dict(self._native.snapshot(True).get(name, {}))
+        total = categories.pop("Total", 0)
+        if total != active_peak:
+            return {
+                "attribution": f"categories and modules are not told: the tracker saw a peak of {total} bytes, and the "
+                f"allocator counted {active_peak}"
+            }
+        rows = ModuleRows(self._native, self._trees, name, self._named)
+        explanation = self._native.explain(name)
+        return {
+            "attribution": None,
+            "peak": {
+                "categories": _largest_first({self._named(key): count for key, count in categories.items() if count}),
+                "module": rows.path(explanation["module"]) or None,
+                "stage": explanation["stage"] or None,
+            },
+            "modules": rows.rows(self._depth),
+            "causes": [self._cause(cause, rows) for cause in explanation["causes"]],
+        }
+
+    def _named(self, category: str) -> str:
+        # Without FSDP2 it goes by the name that MemTracker has for it.
+        return "Optstate" if category == "OptState" and not self._has_fsdp else category
+
+    def _cause(self, cause: Dict[str, Any], rows: ModuleRows) -> Dict[str, Any]:
+        owners: List[Dict[str, Any]] = [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]]
+        category = self._named(cause["category"])
+        return {
+            "bytes": cause["bytes"],
+            "category": category,
+            "why": rows.readable(cause["why"]),
+            "sentence": rows.readable(cause["sentence"]).replace(cause["category"], category),
+            "owners": owners,
+        }
+
+
+def _largest_first(categories: Dict[str, int]) -> Dict[str, int]:
+    return dict(sorted(categories.items(), key=lambda item: -item[1]))
+
+
+class NoAttribution(Attribution):
+    """As asked: --no-categories."""
+
+    def __init__(self) -> None:
+        self._native = self._hooks = self._patches = self.reason = None
+
+    def start(self) -> None:
+        pass
