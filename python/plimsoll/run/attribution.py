@@ -8,11 +8,11 @@ Compiled code is left as it is: while any runs, module hooks are away, and memor
 """
 
 import importlib
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
-from plimsoll.run.module_rows import ModuleRows, Trees
+from plimsoll.run.module_rows import ModuleRows, Trees, largest_first
 
 _FSDP = "torch.distributed.fsdp._fully_shard._fully_shard"
 
@@ -35,7 +35,6 @@ class Attribution:
         self._native: Optional[Any] = None
         self._hooks: Optional[Any] = None
         self._patches: Optional[Any] = None
-        self._has_fsdp = False
         self._trees = Trees()
         self.reason: Optional[str] = None  # why there are no categories
 
@@ -62,7 +61,6 @@ class Attribution:
 
     def _add_root(self, module: Any) -> None:
         if self._native is not None:
-            self._has_fsdp = True
             self._native.add_root(module)
 
     def forked(self) -> None:
@@ -110,12 +108,12 @@ class Attribution:
                 "attribution": f"categories and modules are not told: the tracker saw a peak of {total} bytes, and the "
                 f"allocator counted {active_peak}"
             }
-        rows = ModuleRows(self._native, self._trees, name, self._named)
+        rows = ModuleRows(self._native, self._trees, name)
         explanation = self._native.explain(name)
         return {
             "attribution": None,
             "peak": {
-                "categories": _largest_first({self._named(key): count for key, count in categories.items() if count}),
+                "categories": largest_first(categories),
                 "module": rows.path(explanation["module"]) or None,
                 "stage": explanation["stage"] or None,
             },
@@ -123,24 +121,15 @@ class Attribution:
             "causes": [self._cause(cause, rows) for cause in explanation["causes"]],
         }
 
-    def _named(self, category: str) -> str:
-        # Without FSDP2 it goes by the name that MemTracker has for it.
-        return "Optstate" if category == "OptState" and not self._has_fsdp else category
-
-    def _cause(self, cause: Dict[str, Any], rows: ModuleRows) -> Dict[str, Any]:
-        owners: List[Dict[str, Any]] = [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]]
-        category = self._named(cause["category"])
+    @staticmethod
+    def _cause(cause: Dict[str, Any], rows: ModuleRows) -> Dict[str, Any]:
         return {
             "bytes": cause["bytes"],
-            "category": category,
+            "category": cause["category"],
             "why": rows.readable(cause["why"]),
-            "sentence": rows.readable(cause["sentence"]).replace(cause["category"], category),
-            "owners": owners,
+            "sentence": rows.readable(cause["sentence"]),
+            "owners": [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]],
         }
-
-
-def _largest_first(categories: Dict[str, int]) -> Dict[str, int]:
-    return dict(sorted(categories.items(), key=lambda item: -item[1]))
 
 
 class NoAttribution(Attribution):

@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 # Wrappers that a user does not think of as modules.
 _WRAPPERS = ("_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_orig_mod")
@@ -36,10 +36,9 @@ class Trees:
 class ModuleRows:
     """Where one root alone has parameters, names are paths below it, and it is "" itself; else each begins with its root's class."""
 
-    def __init__(self, native: Any, trees: Trees, device: str, named: Callable[[str], str]) -> None:
+    def __init__(self, native: Any, trees: Trees, device: str) -> None:
         self._alive = native.alive_at_peak(device)
         self._kinds = trees.kinds
-        self._named = named
         self._roots = [name for name in self._kinds if "." not in name]
         with_parameters = [name for name in self._roots if self._kinds[name].parameters]
         self.root: Optional[str] = with_parameters[0] if len(with_parameters) == 1 else None
@@ -65,7 +64,7 @@ class ModuleRows:
         others: Dict[str, ByCategory] = {}
         known = {self.path(name) for name in self._kinds}
         for tensor in self._alive:
-            category, count = self._named(tensor["category"]), tensor["bytes"]
+            category, count = tensor["category"], tensor["bytes"]
             members = [self._one_path(one) for one in tensor["owner"].split(", ")] if tensor["owner"] else []
             if not members or not all(member in known for member in members):
                 _add(others, tensor["owner"], category, count)
@@ -132,8 +131,12 @@ def _row(name: str, kind: str, is_unit: bool, parameters: int, highest: int, hel
         "parameters": parameters,
         "highest_bytes": highest,
         "total_bytes": sum(held.values()),
-        "at_peak": dict(sorted(held.items(), key=lambda item: -item[1])),
+        "at_peak": largest_first(held),
     }
+
+
+def largest_first(categories: ByCategory) -> ByCategory:
+    return {name: count for name, count in sorted(categories.items(), key=lambda item: (-item[1], item[0])) if count}
 
 
 def _kind_of(module: Any) -> Kind:

@@ -11,7 +11,7 @@ namespace plimsoll::plan {
 /// An explanation's causes, with the owners by the paths that people know.
 std::vector<report::PeakCause> causes_of(const Explanation& explanation);
 
-/// Where nothing is sharded the categories are all there is to tell.
-std::vector<report::PeakCause> causes_of(const std::vector<LiveTensor>& alive);
+/// MemTracker and FSDPMemTracker spell it differently, as torch's do; a document has one name for one thing.
+std::string category_name(const std::string& category);
 
 }  // namespace plimsoll::plan

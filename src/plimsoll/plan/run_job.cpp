@@ -110,9 +110,6 @@ report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const Ph
   return oom;
 }
 
-/// MemTracker and FSDPMemTracker spell it differently, as torch's do; a document has one name for one thing.
-std::string category_name(const std::string& category) { return category == "Optstate" ? "OptState" : category; }
-
 std::vector<report::CategoryBytes> categories_of(const DeviceSnapshot& snapshot) {
   std::vector<report::CategoryBytes> categories;
   for (const auto& [category, bytes] : snapshot.categories()) {
@@ -240,15 +237,11 @@ class Run {
     report_.peak.categories = categories_of(gpu->second);
     auto alive = tracker.alive_at_peak(kDevice);
     for (auto& tensor : alive) tensor.category = category_name(tensor.category);
-    if (fsdp_ != nullptr) {
-      const auto explanation = fsdp_->explain();
-      const auto module = with_readable_paths(explanation.module);
-      report_.peak.module = module == "the root" ? "" : module;
-      report_.peak.stage = explanation.stage;
-      report_.causes = causes_of(explanation);
-    } else {
-      report_.causes = causes_of(alive);
-    }
+    const auto explanation = fsdp_ != nullptr ? fsdp_->explain() : tracker.explain(kDevice);
+    const auto module = with_readable_paths(explanation.module);
+    report_.peak.module = module == "the root" ? "" : module;
+    report_.peak.stage = explanation.stage;
+    report_.causes = causes_of(explanation);
     report_.modules = module_rows(trainer, tracker, alive, wanted_.depth);
     if (const auto cpu = peak.find("cpu"); cpu != peak.end() && job_.offload != job::Offload::kNone) {
       report_.host = static_cast<Bytes>(cpu->second.total());
