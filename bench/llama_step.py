@@ -2,6 +2,7 @@
 
     llama_step.py MODEL STEPS OUT.json             on whatever GPU there is: the pretended one, under `plimsoll run`
     llama_step.py MODEL STEPS OUT.json --fake      under FakeTensorMode, watched by torch's own FSDPMemTracker
+    llama_step.py MODEL STEPS OUT.json --tracked   as the first, and as many steps again watched by plimsoll.FSDPMemTracker
 
 The world size comes from WORLD_SIZE. Both train the same model in the same way: full activation checkpointing, bf16
 with fp32 reduction, AdamW in its foreach form, batch 1, sequence 8192.
@@ -13,6 +14,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import List
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
@@ -41,6 +43,20 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
+
+
+def tracked_steps(model: Llama, optimizer: torch.optim.Optimizer, steps: int) -> List[float]:
+    """The seconds of each; a step that is not tracked stands between two of them."""
+    from plimsoll import FSDPMemTracker
+
+    tracker, seconds = FSDPMemTracker(model, optimizer), []
+    for _ in range(steps):
+        with tracker:
+            began = time.perf_counter()
+            step(model, optimizer)
+            seconds.append(time.perf_counter() - began)
+        step(model, optimizer)
+    return seconds
 
 
 def main() -> None:
@@ -76,7 +92,8 @@ def main() -> None:
                 seconds.append(time.perf_counter() - began)
                 if fake:
                     tracker.reset_mod_stats()  # it keeps one step at a time
-    Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds}))
+        tracked = tracked_steps(model, optimizer, steps) if "--tracked" in sys.argv else []
+    Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds, "tracked_seconds": tracked}))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,12 @@ def why_not(program, cuda=False):
     return None if program.exists() else f"{program.name} is not built"
 
 
+def why_no_package():
+    """Why the native part of the Python package cannot be used here, or None."""
+    modules = list((BUILD / "python" / "plimsoll").glob("_C.*.so"))
+    return why_not(modules[0] if modules else BUILD / "python" / "plimsoll" / "_C", cuda=True)
+
+
 def pretend_gpu():
     """What is set in the environment of a process that is to have the pretend GPU."""
     return {"LD_PRELOAD": ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))}

@@ -23,9 +23,12 @@ import pytest
 
 PROGRAM = needs.PROGRAMS / "fsdp_tracker"
 ORACLE = Path(__file__).with_name("fsdp_tracker.py")
+DROP_IN = Path(__file__).with_name("fsdp_tracker_python.py")
 CASES = fsdp_cases.tracker_cases()
 LARGE = {line: name for line, name in CASES.items() if "large=1" in line}
 SMALL = {line: name for line, name in CASES.items() if line not in LARGE}
+
+WORKSPACES = 2 * (32 << 20)  # cuBLAS's, of this thread and of autograd's
 
 TORCHS = (
     "Sharded Param", "Unsharded Param", "Buffer", "Sharded Grad", "Unsharded Grad", "Activation", "Temp", "All Gather",
@@ -52,6 +55,13 @@ def run(command, env=None):
 def both():
     """What ours and torch's saw in each case."""
     return run([str(PROGRAM)]), run([sys.executable, str(ORACLE)], needs.pretend_gpu())
+
+
+@pytest.fixture(scope="module")
+def ours_in_both_languages():
+    """What the tracker in C++ saw of FSDP2 in C++, and the drop-in of torch's in Python."""
+    environment = {**needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python")}
+    return run([str(PROGRAM)]), run([sys.executable, str(DROP_IN)], environment)
 
 
 def books(snapshot, device):
@@ -254,3 +264,27 @@ def test_the_cases_differ_in_what_torchs_tracker_says(both):
     named = {category for torchs in both[1].values() for states in torchs["modules"].values() for snapshots in states.values()
              for snapshot in snapshots for category in books(snapshot, "cuda:0")}  # fmt: skip
     assert named >= {*TORCHS} - {"OptState"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=CASES.values())
+def test_the_drop_in_sees_in_torchs_fsdp_what_is_seen_in_ours(ours_in_both_languages, case):
+    """Every category, at every point of the step and in every state of every FSDP module."""
+    ours, drop_in = (side[case] for side in ours_in_both_languages)
+    assert books(drop_in["peak"], "cuda:0")["Total"] == drop_in["highest"] - WORKSPACES
+    places = {("the step", "peak", 0): (ours["peak"], drop_in["peak"])}
+    assert ours["points"].keys() == drop_in["points"].keys()
+    for point, snapshot in drop_in["points"].items():
+        places[point] = ours["points"][point], snapshot
+    mine, theirs = modules_of(ours), modules_of(drop_in)
+    assert mine.keys() == theirs.keys()
+    for name, states in theirs.items():
+        assert {state: len(calls) for state, calls in mine[name].items()} == {state: len(calls) for state, calls in states.items()}
+        for state, calls in states.items():
+            for call, (one, other) in enumerate(zip(mine[name][state], calls)):
+                places[name, state, call] = (unwound(one, other) if state == "Post-Forward AC" else one), other
+    different = {}
+    for place, (one, other) in places.items():
+        for device in ("cuda:0", "cpu"):
+            if lines := differences(books(one, device), books(other, device), Naming("")):
+                different[place, device] = lines
+    fail_if(different, case)

@@ -14,7 +14,7 @@ from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
 from plimsoll.run.module_rows import ModuleRows, Trees, largest_first
 
-_FSDP = "torch.distributed.fsdp._fully_shard._fully_shard"
+_FSDP = "torch.distributed.fsdp"
 
 
 class _Later:
@@ -51,9 +51,9 @@ class Attribution:
         native._C.start_late_sources()
         self._native.enter()
         self._hooks.acquire()
-        after_import.call(_FSDP, self._fsdp_imported)
+        after_import.call(_FSDP, lambda _: self._defects.guarded(None, self._see_fsdp))
 
-    def _fsdp_imported(self, _: Any) -> None:
+    def _see_fsdp(self) -> None:
         fsdp_hooks = importlib.import_module("plimsoll.trackers.fsdp_hooks")
         self._patches = fsdp_hooks.patches
         self._patches.acquire()

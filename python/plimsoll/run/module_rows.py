@@ -49,20 +49,20 @@ class ModuleRows:
 
     def path(self, fqn: str) -> str:
         """A module, or several that were sharded together, as a user knows them."""
-        return ", ".join(self._one_path(one) for one in fqn.split(", "))
+        return _folded(", ".join(self._one_path(one) for one in fqn.split(", ")))
 
     def readable(self, text: str) -> str:
         """The same for every path in a text."""
         if self.root is None:
             return text
         pattern = re.compile(rf"(?<![\w.]){re.escape(self.root)}((?:\.\w+)*)")
-        return pattern.sub(lambda found: self._one_path(found[0]) or "the root", text)
+        return _folded(pattern.sub(lambda found: self._one_path(found[0]) or "the root", text))
 
     def rows(self, depth: int) -> List[Dict[str, Any]]:
         with_all_below: Dict[str, ByCategory] = {}
         groups: Dict[str, ByCategory] = {}
         others: Dict[str, ByCategory] = {}
-        known = {self.path(name) for name in self._kinds}
+        known = {self._one_path(name) for name in self._kinds}
         for tensor in self._alive:
             category, count = tensor["category"], tensor["bytes"]
             members = [self._one_path(one) for one in tensor["owner"].split(", ")] if tensor["owner"] else []
@@ -76,7 +76,7 @@ class ModuleRows:
             for path in around:
                 _add(with_all_below, path, category, count)
             if len(members) > 1:
-                _add(groups, ", ".join(members), category, count)
+                _add(groups, _folded(", ".join(members)), category, count)
         rows = [
             _row(path, *kind, self._highest.get(path, 0), with_all_below.get(path, {})) for path, kind in self._tree(depth)
         ]
@@ -133,6 +133,17 @@ def _row(name: str, kind: str, is_unit: bool, parameters: int, highest: int, hel
         "total_bytes": sum(held.values()),
         "at_peak": largest_first(held),
     }
+
+
+def _folded(text: str) -> str:
+    """Blocks that were sharded together, which a path lists with commas, as a range: `layers.8-15`."""
+
+    def fold(found: "re.Match[str]") -> str:
+        numbers = [int(part.rpartition(".")[2]) for part in found[0].split(", ")]
+        in_a_row = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        return f"{found[1]}{numbers[0]}-{numbers[-1]}" if in_a_row else found[0]
+
+    return re.sub(r"(?<![\w.])((?:\w+\.)+)\d+(?:, \1\d+)+(?![\w.])", fold, text)
 
 
 def largest_first(categories: ByCategory) -> ByCategory:

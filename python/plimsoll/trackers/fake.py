@@ -1,9 +1,11 @@
 """Memory that is not there: tensors under FakeTensorMode, and on meta. No allocator is asked for it, so the tensors that
 operators give are looked at instead, as torch's trackers do: what operators take within them is not seen.
 
-DTensor computes the shapes of its results under a fake mode of its own; those are nobody's memory, and are passed over."""
+DTensor computes the shapes of its results by running operators on fake tensors of the global shape, under the script's own fake
+mode where there is one; those are nobody's memory, and are passed over."""
 
 import functools
+import threading
 from typing import Any, Optional
 
 import torch
@@ -11,6 +13,7 @@ import torch.distributed._tools.fake_collectives
 from torch._guards import active_fake_mode
 from torch.distributed._tools.common_utils import get_untyped_storages
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
@@ -35,6 +38,16 @@ def _bytes_on(device: torch.device, count: int) -> int:
     return -(-count // _BLOCK) * _BLOCK if device.type == "cuda" else count
 
 
+_PROPAGATION = "_propagate_tensor_meta_non_cached"
+
+
+class _Thread(threading.local):
+    propagating = False
+
+
+_thread = _Thread()
+
+
 class FakeMemory(TorchDispatchMode):
     """While it is entered, tensors without memory are seen as they are made."""
 
@@ -42,6 +55,7 @@ class FakeMemory(TorchDispatchMode):
         super().__init__()
         self._fake_mode = active_fake_mode()
         self._resize = torch.UntypedStorage.resize_
+        self._propagate = getattr(ShardingPropagator, _PROPAGATION)
 
     def __enter__(self) -> "FakeMemory":
         original = self._resize
@@ -53,12 +67,24 @@ class FakeMemory(TorchDispatchMode):
                 _C.noted_storage_resized(storage, _bytes_on(torch.device("cuda"), size))
             return result
 
+        propagate = self._propagate
+
+        @functools.wraps(propagate)
+        def propagate_unseen(*args: Any, **kwargs: Any) -> Any:
+            outer, _thread.propagating = _thread.propagating, True
+            try:
+                return propagate(*args, **kwargs)
+            finally:
+                _thread.propagating = outer
+
         torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign, assignment]
+        setattr(ShardingPropagator, _PROPAGATION, propagate_unseen)
         super().__enter__()
         return self
 
     def __exit__(self, *args: Any) -> None:
         torch.UntypedStorage.resize_ = self._resize  # type: ignore[method-assign]
+        setattr(ShardingPropagator, _PROPAGATION, self._propagate)
         super().__exit__(*args)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Optional[Any] = None) -> Any:
@@ -68,6 +94,6 @@ class FakeMemory(TorchDispatchMode):
             result = args[0]  # Its meta implementation makes a tensor where the real one makes none.
         else:
             result = func(*args, **kwargs or {})
-        if active_fake_mode() is self._fake_mode:
+        if active_fake_mode() is self._fake_mode and not _thread.propagating:
             tree_map_only(torch.Tensor, note, result)
         return result

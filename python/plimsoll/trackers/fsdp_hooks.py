@@ -220,32 +220,32 @@ def _foreach_all_gather(function: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
-def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    aside = _scoped(function, Use.ALL_GATHER_COPY_OUT)
+class _Torch:
+    """torch, as the module of FSDP2's collectives sees it: two of its functions allocate there for a use that no function of FSDP2
+    stands for. What is copied out along another dimension than the first is laid out aside, and so are such gradients."""
 
-    @functools.wraps(function)
-    def tell(result: Any, fsdp_params: List[Any], group: Any) -> Any:
-        # Only what is split along another dimension than the first is copied out in two goes.
-        run = aside if any(param.fsdp_placement.dim != 0 for param in fsdp_params) else function
-        return run(result, fsdp_params, group)
+    def __init__(self) -> None:
+        self.empty_like = _scoped(torch.empty_like, Use.ALL_GATHER_COPY_OUT)
+        self._laid_out = _scoped(torch.cat, Use.UNSHARDED_GRAD)
 
-    return tell
+    def cat(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return torch.cat(*args, **kwargs) if "out" in kwargs else self._laid_out(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
 
 
 _REDUCE_SCATTER_COMM = 4  # of foreach_reduce's arguments
 
 
 def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
-    laying_out = _scoped(function, Use.UNSHARDED_GRAD)
-
     @functools.wraps(function)
     def tell(*args: Any) -> Any:
         group = _thread.group
         outer, _thread.reducing = _thread.reducing, group
         comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
-        run = laying_out if any(param.fsdp_placement.dim != 0 for param in args[0]) else function
         try:
-            result = run(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
+            result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
         finally:
             _thread.reducing = outer
         partial = result[-1]
@@ -416,12 +416,12 @@ _METHODS: List[Tuple[Any, str, _Wrap]] = [
     (FSDPState, "_force_complete_incomplete_states", _force_complete),
     (FSDPModule, "unshard", _unshard_by_hand),
     (param_group, "foreach_all_gather", _foreach_all_gather),
-    (param_group, "foreach_all_gather_copy_out", _foreach_all_gather_copy_out),
     (param_group, "foreach_reduce", _foreach_reduce),
     (param_group, "alloc_storage", _for(Use.UNSHARDED_PARAM)),
     (collectives, "_get_param_all_gather_inputs", _for(Use.ALL_GATHER_INPUT)),
     (collectives, "_to_dtype_if_needed", _for(Use.REDUCE_SCATTER_OUTPUT)),
     (collectives, "_div_if_needed", _div_if_needed),
+    (collectives, "torch", lambda _: _Torch()),
 ]
 _PROPERTIES: List[Tuple[Any, str, Use]] = [
     (FSDPParam, "all_gather_inputs", Use.ALL_GATHER_INPUT),

@@ -18,6 +18,7 @@ class ModTracker:
 
     def __init__(self) -> None:
         self._native = _C.ModuleTracker()
+        self._has_user_hooks = False
 
     @property
     def parents(self) -> Set[str]:
@@ -41,10 +42,14 @@ class ModTracker:
     ) -> None:
         """Markers, called with the module (None where it is gone) and the tensors at that place: inputs; inputs and outputs; and
         in backward the name of the module. Clear them before others are registered."""
+        if self._has_user_hooks:
+            raise AssertionError("there are user hooks already: call clear_user_hooks before others are registered")
         self._native.register_user_hooks(pre_fw_hook, post_fw_hook, pre_bw_hook, post_bw_hook)
+        self._has_user_hooks = True
 
     def clear_user_hooks(self) -> None:
         self._native.clear_user_hooks()
+        self._has_user_hooks = False
 
     def __enter__(self) -> "ModTracker":
         self._native.enter()

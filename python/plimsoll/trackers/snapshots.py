@@ -11,6 +11,7 @@ TOTAL = "Total"
 Category = Union[_RefType, str]
 Snapshot = Dict[torch.device, Dict[Category, int]]
 
+_PASSES = {"FW": 0, "BW": 2}  # a forward that a checkpoint runs again is between
 _OWN = {member.value: member for member in OwnRefType}
 
 
@@ -33,7 +34,9 @@ def _of_device(categories: Mapping[str, int], ref_class: Type[_RefType]) -> Dict
 def states_from(
     plain: Mapping[str, List[Any]], state_class: Type[_State], ref_class: Type[_RefType]
 ) -> Dict[_State, List[Snapshot]]:
-    return {state: [snapshot_from(one, ref_class) for one in plain[state.value]] for state in state_class if state.value in plain}
+    """In the order in which torch's trackers have them: as a module comes by them, its peaks first."""
+    order = sorted(state_class, key=lambda state: (_PASSES.get(state.name.rpartition("_")[2], 1), not state.name.startswith("PEAK")))
+    return {state: [snapshot_from(one, ref_class) for one in plain[state.value]] for state in order if state.value in plain}
 
 
 def peaks_from(plain: Mapping[str, int]) -> Dict[torch.device, int]:

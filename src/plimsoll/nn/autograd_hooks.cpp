@@ -39,6 +39,25 @@ class SingleHook final : public HookOwner {
   std::shared_ptr<const TensorHook> hook_;
 };
 
+// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor in one place of its node's list, which is that of
+// the first of them, and all of Python's in another. Where both register hooks on one tensor (FSDP2 in Python, a tracker in
+// C++), each of ours has a place of its own, so that they run as they were registered.
+class OwnPlace final : public torch::autograd::FunctionPreHook {
+ public:
+  OwnPlace(std::shared_ptr<const SingleHook> hook, std::size_t index) : hook_(std::move(hook)), index_(index) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    auto results = gradients;
+    const auto alive = hook_;
+    if (auto replaced = (*alive)(gradients[index_]); replaced.defined()) results[index_] = std::move(replaced);
+    return results;
+  }
+
+ private:
+  std::shared_ptr<const SingleHook> hook_;
+  std::size_t index_;
+};
+
 using PostAccumulateHookList = HookList<PostAccumulateGradHook>;
 
 // What stands in libtorch's one slot.
@@ -67,6 +86,10 @@ HookHandle register_tensor_hook(const at::Tensor& tensor, TensorHook hook) {
   TORCH_CHECK(tensor.requires_grad(), "Expected a tensor that requires a gradient, found one of shape ", tensor.sizes(),
               " that does not: its hook would never run. Call requires_grad_() on it first.");
   const auto single = std::make_shared<SingleHook>(std::move(hook));
+  if (const auto& node = tensor.grad_fn()) {
+    node->add_tensor_pre_hook(std::make_unique<OwnPlace>(single, tensor.output_nr()));
+    return HookHandle(single, 0);
+  }
   tensor.register_hook([single](const at::Tensor& gradient) -> at::Tensor {
     const auto alive = single;
     return (*alive)(gradient);

@@ -1,0 +1,48 @@
+"""What plimsoll.FSDPMemTracker, the drop-in for Python, costs: Llama-3-8B with FSDP2 on 64 ranks, in one run.
+
+- a step on the pretend GPU, without and with the tracker;
+- the same under FakeTensorMode with torch's own;
+- the same under `plimsoll run` with and without categories.
+
+    python3 bench/python_tracker.py [STEPS]       (after ./plimsoll --version, which builds)
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict
+
+HOME = Path(__file__).resolve().parents[1]
+STEP = str(HOME / "bench" / "llama_step.py")
+
+
+def run(folder: Path, steps: int, *flags: str, categories: bool = False) -> Dict[str, Any]:
+    out = folder / "out.json"
+    options = ["--quiet", "--world-size", "64", *([] if categories else ["--no-categories"])]
+    subprocess.run(
+        [str(HOME / "plimsoll"), "run", *options, STEP, "llama3-8b", str(steps), str(out), *flags],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    figures: Dict[str, Any] = json.loads(out.read_text())
+    return figures
+
+
+def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 6
+    subprocess.run([str(HOME / "plimsoll"), "--version"], check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        figures = run(folder, steps, "--tracked")
+        plain, tracked = min(figures["step_seconds"][1:]), min(figures["tracked_seconds"])
+        print(f"Llama-3-8B, FSDP2, 64 ranks, a step on the pretend GPU: {plain:.3f} s, with plimsoll's FSDPMemTracker "
+              f"{tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more")
+        fake = min(run(folder, 3, "--fake")["step_seconds"][1:])
+        print(f"under FakeTensorMode with torch's FSDPMemTracker: {fake:.3f} s, {fake / tracked:.1f} times the tracked step")
+        seen = min(run(folder, steps, categories=True)["step_seconds"][1:])
+        print(f"under plimsoll run with categories: {seen:.3f} s, {100 * (seen / plain - 1):.1f} % more than without")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""`python -m plimsoll`: the plimsoll command, for this interpreter."""
+
+import sys
+
+from plimsoll.command import main
+
+sys.exit(main())

@@ -1,0 +1,435 @@
+"""The other side of test_trackers_use.py: one function for each claim, run in one process on the pretend GPU. What each raised, or
+null, as JSON on standard output."""
+
+import gc
+import json
+import multiprocessing
+import os
+import threading
+import traceback
+import warnings
+import weakref
+
+import torch
+from torch import nn
+
+from plimsoll import FSDPMemTracker, MemTracker, ModTracker
+
+CLAIMS = {}
+
+
+def claim(function):
+    CLAIMS[function.__name__] = function
+    return function
+
+
+def mlp(device="cpu", width=64):
+    model = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width)).to(device)
+    return model, torch.optim.AdamW(model.parameters()), torch.ones(8, width, device=device)
+
+
+def step(model, optimizer, batch):
+    model(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def total(tracker, device="cpu", type="peak"):
+    return tracker.get_tracker_snapshot(type)[torch.device(device)]["Total"]
+
+
+def raises(kind, part, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except kind as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"nothing was raised, where {kind.__name__} was due")
+
+
+@claim
+def entering_twice_is_one_tracking():
+    model, optimizer, batch = mlp()
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, batch)
+    with tracker:
+        with tracker:
+            step(model, optimizer, batch)
+        step(model, optimizer, batch)
+        assert len(tracker.step_peaks()) == 2
+    assert not nn.modules.module._global_forward_hooks and not nn.modules.module._global_forward_pre_hooks
+
+
+@claim
+def entering_on_another_thread_is_refused():
+    tracker = MemTracker()
+    found = []
+
+    def enter():
+        try:
+            tracker.__enter__()
+        except RuntimeError as error:
+            found.append(str(error))
+
+    with tracker:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+    assert len(found) == 1 and "another thread" in found[0], found
+    with tracker:
+        pass
+
+
+@claim
+def two_trackers_see_the_same():
+    model, optimizer, batch = mlp()
+    one, other = MemTracker(), MemTracker()
+    for tracker in (one, other):
+        tracker.track_external(model, optimizer, batch)
+    with one:
+        with other:
+            step(model, optimizer, batch)
+    assert one.get_tracker_snapshot("peak") == other.get_tracker_snapshot("peak")
+
+
+@claim
+def a_module_that_is_freed_is_forgotten():
+    tracker = MemTracker()
+    with tracker:
+        model, optimizer, batch = mlp()
+        step(model, optimizer, batch)
+        assert len(tracker.memory_tracking) == 4
+        gone = weakref.ref(model)
+        del model, optimizer
+        gc.collect()
+        assert gone() is None
+        assert len(tracker.memory_tracking) == 0
+        model, optimizer, batch = mlp()
+        step(model, optimizer, batch)
+        assert {stats.mod_fqn for stats in tracker.memory_tracking.values()} == {
+            "Sequential", "Sequential.0", "Sequential.1", "Sequential.2",
+        }  # fmt: skip
+
+
+@claim
+def a_module_that_is_freed_before_its_backward_is_no_error():
+    tracker = MemTracker()
+    with tracker:
+        model, _, batch = mlp()
+        loss = model(batch).sum()
+        del model
+        gc.collect()
+        loss.backward()
+    assert total(tracker) > 0
+
+
+@claim
+def tracking_keeps_nothing_alive():
+    tracker = MemTracker()
+    with tracker:
+        model, optimizer, batch = mlp("cuda")
+        before = torch.cuda.memory_stats()["active_bytes.all.current"]
+        step(model, optimizer, batch)
+        del model, optimizer, batch
+        gc.collect()
+        torch.ones((), device="cuda", requires_grad=True).clone().backward()
+    left = tracker.get_tracker_snapshot("current").get(torch.device("cuda", 0), {})
+    assert left.get("Parameter", 0) == left.get("Gradient", 0) == left.get("Optstate", 0) == 0, left
+    assert before > 0
+
+
+@claim
+def an_exception_passes_and_leaves_nothing_behind():
+    class Breaks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.inner(x)
+            raise KeyError("broken")
+
+    tracker = MemTracker()
+    module = Breaks()
+
+    def run():
+        with tracker:
+            module(torch.ones(2, 4))
+
+    raises(KeyError, "broken", run)
+    assert not nn.modules.module._global_forward_hooks
+    with tracker:
+        assert tracker.parents() == {"Global"}
+        nn.Linear(2, 2)(torch.ones(1, 2))
+
+
+@claim
+def a_step_that_raises_is_over():
+    class Broken(torch.optim.SGD):
+        breaks = True
+
+        def step(self, closure=None):
+            if self.breaks:
+                raise ArithmeticError("no step")
+            return super().step(closure)
+
+    model = nn.Linear(8, 8)
+    optimizer = Broken(model.parameters(), lr=0.1, momentum=0.9)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer)
+    with tracker:
+        model(torch.ones(2, 8)).sum().backward()
+        raises(ArithmeticError, "no step", optimizer.step)
+        out = model(torch.ones(2, 8))
+        kept = tracker.get_tracker_snapshot()[torch.device("cpu")]
+        assert kept["Temp"] == 0 and kept["Activation"] >= out.nbytes, kept
+        optimizer.breaks = False
+        out.sum().backward()
+        optimizer.step()
+    assert "_init_group" not in vars(optimizer)
+
+
+@claim
+def a_closure_runs_its_forward_within_the_step():
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 8)).square().sum()
+        loss.backward()
+        return loss
+
+    with tracker:
+        optimizer.step(closure)
+        optimizer.step(closure)
+    assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Optstate"] > 0
+
+
+class NoStorage(torch.Tensor):
+    """A tensor without memory of its own that does not say what is in it."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        unwrap = lambda value: value.inner if isinstance(value, NoStorage) else value  # noqa: E731
+        return func(*[unwrap(value) for value in args], **{key: unwrap(value) for key, value in (kwargs or {}).items()})
+
+
+class TwoPlaces(NoStorage):
+    """One that says it: two tensors, of which one is its half."""
+
+    def __new__(cls, inner):
+        made = NoStorage.__new__(cls, inner)
+        made.other = inner.clone()
+        return made
+
+    def __tensor_flatten__(self):
+        return ["inner", "other"], None
+
+
+@claim
+def a_subclass_without_storage_is_taken():
+    tracker = MemTracker()
+    wrapper = NoStorage(torch.ones(16, 16))
+    tracker.track_external(wrapper)
+    with tracker:
+        nn.Linear(16, 16)(wrapper)
+    raises(RuntimeError, "no memory", tracker.categorise, wrapper, "mine")
+
+
+@claim
+def a_wrapper_counts_what_is_in_it():
+    tracker = MemTracker()
+    wrapper = TwoPlaces(torch.ones(16, 16))
+    tracker.track_external(wrapper)
+    assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Other"] == 2 * 16 * 16 * 4
+    tracker.categorise(wrapper, "mine")
+    assert tracker.get_tracker_snapshot()[torch.device("cpu")]["mine"] == 2 * 16 * 16 * 4
+
+
+@claim
+def sparse_and_empty_tensors_are_taken():
+    tracker = MemTracker()
+    tracker.track_external(torch.eye(4).to_sparse(), torch.empty(0), None, [torch.ones(2), {"a": (torch.ones(3),)}])
+    assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Other"] >= (2 + 3) * 4
+
+
+@claim
+def bad_arguments_are_named():
+    tracker = MemTracker()
+    raises(TypeError, "track_external was given a int", tracker.track_external, 3)
+    raises(ValueError, "'highest'", tracker.get_tracker_snapshot, "highest")
+    raises(ValueError, "'MB'", tracker.display_snapshot, "current", "MB")
+    raises(ValueError, "'MB'", tracker.display_modulewise_snapshots, 2, "MB")
+    raises(AssertionError, "fully_shard was not applied to this Linear", FSDPMemTracker, nn.Linear(2, 2))
+    raises(RuntimeError, "nothing was seen", MemTracker().explain) if not tracker.get_tracker_snapshot("peak") else None
+    raises(RuntimeError, "not entered", tracker._native.leave)
+
+
+@claim
+def threads_train_as_without_a_tracker():
+    tracker = MemTracker()
+    results = []
+
+    def train():
+        torch.manual_seed(0)
+        model, optimizer, batch = mlp()
+        for _ in range(5):
+            step(model, optimizer, batch)
+        results.append(model[0].weight.sum().item())
+
+    train()
+    with tracker:
+        threads = [threading.Thread(target=train) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(set(results[:1])) == 1 and len(results) == 5
+    assert total(tracker) > 0 and tracker.parents() == {"Global"}
+
+
+@claim
+def a_forked_child_trains_as_without_a_tracker():
+    tracker = MemTracker()
+    read, write = os.pipe()
+    with tracker:
+        child = os.fork()
+        if child == 0:
+            model, optimizer, batch = mlp()
+            step(model, optimizer, batch)
+            with MemTracker() as own:
+                step(model, optimizer, batch)
+            os.write(write, str(total(own)).encode())
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        model, optimizer, batch = mlp()
+        step(model, optimizer, batch)
+    assert status == 0 and int(os.read(read, 100)) > 0
+    assert total(tracker) > 0
+
+
+@claim
+def workers_of_a_data_loader_work():
+    data = torch.utils.data.TensorDataset(torch.arange(32.0))
+    with MemTracker():
+        loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2)
+        assert sum(batch.sum().item() for (batch,) in loader) == sum(range(32))
+
+
+@claim
+def functions_of_functorch_pass():
+    model = nn.Linear(4, 4)
+    with MemTracker():
+        per_sample = torch.func.vmap(lambda x: model(x))(torch.ones(3, 4))
+        gradient = torch.func.grad(lambda x: model(x).sum())(torch.ones(4))
+    assert per_sample.shape == (3, 4) and gradient.shape == (4,)
+
+
+@claim
+def keyword_arguments_end_a_modules_backward():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Keyword(), Keyword()
+
+        def forward(self, x):
+            return self.second(x=self.first(x=x))
+
+    class Keyword(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, *, x):
+            return self.inner(x)
+
+    model, seen = Outer(), []
+    with ModTracker() as tracker:
+        tracker.register_user_hooks(post_bw_hook=lambda module, name: seen.append((name, set(tracker.parents))))
+        model(torch.ones(2, 8, requires_grad=True)).sum().backward()
+    running = dict(seen)
+    assert "Outer.second" not in running["Outer.first.inner"], running
+
+
+@claim
+def compiled_code_is_left_alone():
+    model, optimizer, batch = mlp()
+    compiled = torch.compile(model, backend="eager")
+    compiled(batch)
+    tracker = MemTracker()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with tracker:
+            compiled(batch).sum().backward()
+    assert total(tracker) > 0
+
+
+@claim
+def cuda_is_not_initialised_by_a_tracker():
+    code = (
+        "import torch; from plimsoll import MemTracker; t = MemTracker(); t.__enter__(); "
+        "assert not torch.cuda.is_initialized(); x = torch.ones(1024, device='cuda'); "
+        "s = t.get_tracker_snapshot()[torch.device('cuda', 0)]; assert s['Total'] == 4096, s"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@claim
+def members_of_torchs_enumerations_find_ours():
+    from torch.distributed._tools.mem_tracker import _MemRefType, _ModState
+
+    model, optimizer, batch = mlp()
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, batch)
+    with tracker:
+        step(model, optimizer, batch)
+    stats = tracker.memory_tracking[model]
+    assert stats.snapshots[_ModState.PRE_FW][0][torch.device("cpu")][_MemRefType.PARAM] == stats.parameter_mem
+
+
+@claim
+def what_is_alive_at_the_peak_sums_to_it():
+    model, optimizer, batch = mlp("cuda")
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, batch)
+    torch.cuda.reset_peak_memory_stats()
+    with tracker:
+        for _ in range(3):
+            step(model, optimizer, batch)
+    peak = torch.cuda.memory_stats()["active_bytes.all.peak"]
+    assert total(tracker, "cuda:0") == peak
+    assert sum(tensor.bytes for tensor in tracker.alive_at_peak("cuda:0")) == peak
+    explanation = tracker.explain()
+    assert explanation.total == peak == sum(cause.bytes for cause in explanation.causes)
+    assert len(tracker.step_peaks()) == 3 and "backward" in tracker.phase_peaks()
+
+
+def main():
+    found = {}
+    # A process that has trained on several threads cannot fork and train on: torch's own limit.
+    for name, check in sorted(CLAIMS.items(), key=lambda item: "fork" not in item[0]):
+        try:
+            check()
+            found[name] = None
+        except BaseException:
+            found[name] = traceback.format_exc()
+        gc.collect()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    main()
