@@ -1,0 +1,81 @@
+# A wheel (scikit-build-core sets SKBUILD) is built for the torch of the interpreter that runs pip, not for that of
+# .plimsoll/venv, and fetches CUDA's headers itself. Torch is never imported: its CUDA build may lack NVIDIA's libraries.
+#
+# REQUIRES: PlimsollCompiler, which finds Python3_EXECUTABLE; comes before PlimsollPretend. Sets plimsoll_for_wheel, and
+# PLIMSOLL_TORCH_LIB and PLIMSOLL_PYTHON, but not in the cache: a build folder that ./plimsoll made stays as it is.
+
+set(plimsoll_for_wheel OFF)
+if(NOT SKBUILD)
+  return()
+endif()
+set(plimsoll_for_wheel ON)
+
+if(PLIMSOLL_PYTHON STREQUAL "auto")
+  set(PLIMSOLL_PYTHON "${Python3_EXECUTABLE}")
+endif()
+if(PLIMSOLL_TORCH_LIB STREQUAL "auto")
+  # The build folder of ./plimsoll, which serves a wheel for the same interpreter only. Its next configuration is ./plimsoll's
+  # again, whatever becomes of this one; and without its note scikit-build-core has no cause to clear the folder.
+  set(own_python "${PROJECT_SOURCE_DIR}/.plimsoll/venv/bin/python")
+  unset(SKBUILD CACHE)
+  set(Python3_EXECUTABLE "${own_python}" CACHE PATH "" FORCE)
+  file(REMOVE "${PROJECT_BINARY_DIR}/.skbuild-info.json")
+  cmake_path(GET PLIMSOLL_PYTHON PARENT_PATH wheel_environment)
+  cmake_path(GET own_python PARENT_PATH own_environment)
+  file(REAL_PATH "${wheel_environment}" wheel_environment)
+  file(REAL_PATH "${own_environment}" own_environment)
+  if(NOT wheel_environment STREQUAL own_environment)
+    message(FATAL_ERROR "${PROJECT_BINARY_DIR} is built for ${own_python}, and the wheel is to be for ${PLIMSOLL_PYTHON}: "
+                        "leave out `-C build-dir=…`, or name another folder.")
+  endif()
+endif()
+
+set(plimsoll_wheel_torch 2.13) # as in pyproject.toml and python/plimsoll/native.py
+
+execute_process(
+  COMMAND "${Python3_EXECUTABLE}" -c
+          "import importlib.util as u, os; s = u.find_spec('torch'); print(os.path.dirname(s.origin) if s else '')"
+  WORKING_DIRECTORY /
+  OUTPUT_VARIABLE wheel_torch OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+if(failed OR NOT wheel_torch)
+  message(FATAL_ERROR "${Python3_EXECUTABLE} has no torch, and plimsoll is compiled against the torch that it is used with: "
+                      "install torch==${plimsoll_wheel_torch}.* first, then build with "
+                      "`pip install --no-build-isolation .`, which lets the build see it.")
+endif()
+file(STRINGS "${wheel_torch}/version.py" lines REGEX "^(__version__|cuda)[ :=]")
+string(REGEX MATCH "__version__[^=]*= *'([^']+)'" matched "${lines}")
+set(wheel_torch_version "${CMAKE_MATCH_1}")
+string(REGEX MATCH "cuda[^=]*= *'([0-9]+)" matched "${lines}")
+set(wheel_cuda_major "${CMAKE_MATCH_1}")
+if(NOT wheel_torch_version MATCHES "^${plimsoll_wheel_torch}\\.")
+  message(FATAL_ERROR "plimsoll ${PROJECT_VERSION} is for torch ${plimsoll_wheel_torch}; ${Python3_EXECUTABLE} has torch "
+                      "${wheel_torch_version} in ${wheel_torch}. Install torch==${plimsoll_wheel_torch}.*; or use ./plimsoll "
+                      "of the source tree, whose `run --python` takes older ones.")
+endif()
+
+if(NOT PLIMSOLL_TORCH_LIB)
+  set(PLIMSOLL_TORCH_LIB "${wheel_torch}/lib")
+endif()
+message(STATUS "Wheel: for torch ${wheel_torch_version} in ${wheel_torch}")
+
+find_path(PLIMSOLL_CLI11 CLI/CLI.hpp)
+find_path(PLIMSOLL_NLOHMANN_JSON nlohmann/json.hpp)
+mark_as_advanced(PLIMSOLL_CLI11 PLIMSOLL_NLOHMANN_JSON)
+if(NOT PLIMSOLL_CLI11 OR NOT PLIMSOLL_NLOHMANN_JSON)
+  message(FATAL_ERROR "The headers of CLI11 (CLI/CLI.hpp) and nlohmann's JSON (nlohmann/json.hpp) are needed: on Debian, "
+                      "`apt-get install libcli11-dev nlohmann-json3-dev`.")
+endif()
+
+if(wheel_cuda_major AND PLIMSOLL_CUDA_INCLUDE STREQUAL "auto")
+  set(headers "${PROJECT_SOURCE_DIR}/.plimsoll/headers/cu${wheel_cuda_major}")
+  if(NOT EXISTS "${headers}/complete")
+    message(STATUS "Wheel: fetching CUDA ${wheel_cuda_major}'s headers")
+    execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/scripts/cuda_headers.py" ${wheel_cuda_major}
+                            "${headers}" RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "CUDA ${wheel_cuda_major}'s headers are needed, and pip could not download them (above). Let it "
+                          "reach a package index; or, where a CUDA toolkit is installed, name the folder of its "
+                          "cuda_runtime_api.h with `-C cmake.define.PLIMSOLL_CUDA_INCLUDE=/usr/local/cuda/include`.")
+    endif()
+  endif()
+endif()
