@@ -182,7 +182,7 @@ def a_step_that_raises_is_over():
         raises(ArithmeticError, "no step", optimizer.step)
         out = model(torch.ones(2, 8))
         kept = tracker.get_tracker_snapshot()[torch.device("cpu")]
-        assert kept["Temp"] == 0 and kept["Activation"] >= out.nbytes, kept
+        assert kept["Activation"] == out.nbytes, kept  # The step was found to be gone by the module's forward.
         optimizer.breaks = False
         out.sum().backward()
         optimizer.step()
@@ -258,7 +258,8 @@ def a_wrapper_counts_what_is_in_it():
 @claim
 def sparse_and_empty_tensors_are_taken():
     tracker = MemTracker()
-    tracker.track_external(torch.eye(4).to_sparse(), torch.empty(0), None, [torch.ones(2), {"a": (torch.ones(3),)}])
+    things = [torch.eye(4).to_sparse(), torch.empty(0), None, [torch.ones(2), {"a": (torch.ones(3),)}]]
+    tracker.track_external(*things)
     assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Other"] >= (2 + 3) * 4
 
 

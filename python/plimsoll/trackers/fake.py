@@ -31,6 +31,8 @@ def note(tensor: torch.Tensor) -> None:
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
+    if tensor.layout is not torch.strided:  # It has no storage of its own.
+        return False
     return any(storage.device.type == "meta" for storage in get_untyped_storages(tensor))
 
 

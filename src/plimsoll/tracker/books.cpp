@@ -141,28 +141,35 @@ void Books::step_left() {
 // --- Naming --------------------------------------------------------------------------------------------------------
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
-  return name_holders(tensor, category, owner, /*by_user=*/false).bytes;
+  return name_holders(tensor, category, owner);
 }
 
 std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
-  return name_holders(tensor, category, std::nullopt, /*by_user=*/false).bytes;
+  return name_holders(tensor, category, std::nullopt);
 }
 
 bool Books::name_for_user(const at::Tensor& tensor, std::string_view name) {
-  return name_holders(tensor, category(name), std::nullopt, /*by_user=*/true).found;
+  if (!tensor.defined()) return false;
+  bool found = false;
+  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
+    const auto allocation = capture::adopt(holder);
+    if (!allocation) return;
+    found = true;
+    name_found(holder, *allocation, category(name), std::nullopt, /*by_user=*/true);
+  });
+  return found;
 }
 
-Books::Holders Books::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
-                                   std::optional<ledger::OwnerId> owner, bool by_user) {
-  Holders holders;
-  if (!tensor.defined()) return holders;
+std::int64_t Books::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
+                                 std::optional<ledger::OwnerId> owner) {
+  std::int64_t bytes = 0;
+  if (!tensor.defined()) return bytes;
   capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
-    const auto found = capture::adopt(holder);
-    if (!found) return;
-    holders.found = true;
-    holders.bytes += name_found(holder, *found, category, owner, by_user);
+    if (const auto found = capture::adopt(holder)) {
+      bytes += name_found(holder, *found, category, owner, /*by_user=*/false);
+    }
   });
-  return holders;
+  return bytes;
 }
 
 std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,

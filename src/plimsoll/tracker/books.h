@@ -124,14 +124,9 @@ class Books final : public capture::Listener {
     bool by_user = false;
   };
 
-  struct Holders {
-    bool found = false;
-    std::int64_t bytes = 0;
-  };
-
   ledger::DeviceId device_id(c10::Device device);
-  Holders name_holders(const at::Tensor& tensor, ledger::CategoryId category, std::optional<ledger::OwnerId> owner,
-                       bool by_user);
+  std::int64_t name_holders(const at::Tensor& tensor, ledger::CategoryId category,
+                            std::optional<ledger::OwnerId> owner);
   void follow_phase(bool backward, bool in_optimizer) noexcept;
   std::int64_t name_found(const at::Tensor& tensor, const capture::Registry::Found& found, ledger::CategoryId category,
                           std::optional<ledger::OwnerId> owner, bool by_user);
