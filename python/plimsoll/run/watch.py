@@ -62,9 +62,9 @@ class Watch:
 
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
+        self._defects.guarded(None, self._attribution.start)  # First: its look at the allocator would stand in the history.
         self._defects.guarded(False, self._history.start)
         self._defects.guarded(None, self._oom.install)
-        self._defects.guarded(None, self._attribution.start)
         if self._control is not None:
             self._read_backs = ReadBacks(self.torch, self._control, self.hooks, self._is_on)
             self._defects.guarded(None, self._read_backs.install)

@@ -11,7 +11,11 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 import torch.utils.checkpoint
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules.module import (
+    _global_forward_hooks_with_kwargs,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from plimsoll.native import _C
@@ -186,6 +190,7 @@ class Hooks:
     def _see_no_modules(self) -> None:
         for handle in self._module_handles:
             handle.remove()
+            _global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves it there, and takes it for a hook.
         self._module_handles = []
 
     def suspend(self) -> None:
