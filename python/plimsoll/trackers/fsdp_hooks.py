@@ -270,8 +270,8 @@ def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_reduced(tensor: torch.Tensor, group: Any) -> bool:
-    padded = sum(param.padded_sharded_param_size.numel() for param in group.fsdp_params if param.sharded_param.requires_grad)
-    return tensor.numel() <= padded
+    padded: int = sum(param.padded_sharded_param_size.numel() for param in group.fsdp_params if param.sharded_param.requires_grad)
+    return int(tensor.numel()) <= padded
 
 
 def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -392,7 +392,7 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- together ----------------------------------------------------------------------------------------------------------------
 
-_Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+_Wrap = Callable[[Any], Any]
 
 
 def _for(use: Use) -> _Wrap:

@@ -14,6 +14,14 @@ class ModTracker:
     ``parents`` is the set of the names of the modules that are running, and always ``Global``; ``is_bw`` whether this thread
     is in a backward pass. Unlike torch's it is right where a pass ends early, where modules take keyword arguments only, and
     on several threads.
+
+    >>> import torch
+    >>> from plimsoll import ModTracker
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    >>> with ModTracker() as tracker:
+    ...     handle = model[0].register_forward_pre_hook(lambda *_: print(sorted(tracker.parents)))
+    ...     out = model(torch.ones(1, 4))
+    ['Global', 'Sequential', 'Sequential.0']
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ Category = Union[_RefType, str]
 Snapshot = Dict[torch.device, Dict[Category, int]]
 
 _PASSES = {"FW": 0, "BW": 2}  # a forward that a checkpoint runs again is between
-_OWN = {member.value: member for member in OwnRefType}
+_OWN = {member.value: member for member in OwnRefType.__members__.values()}
 
 
 def snapshot_from(plain: Mapping[str, Mapping[str, int]], ref_class: Type[_RefType]) -> Snapshot:
@@ -35,7 +35,7 @@ def states_from(
     plain: Mapping[str, List[Any]], state_class: Type[_State], ref_class: Type[_RefType]
 ) -> Dict[_State, List[Snapshot]]:
     """In the order in which torch's trackers have them: as a module comes by them, its peaks first."""
-    order = sorted(state_class, key=lambda state: (_PASSES.get(state.name.rpartition("_")[2], 1), not state.name.startswith("PEAK")))
+    order = sorted(state_class.__members__.values(), key=lambda state: (_PASSES.get(state.name.rpartition("_")[2], 1), not state.name.startswith("PEAK")))
     return {state: [snapshot_from(one, ref_class) for one in plain[state.value]] for state in order if state.value in plain}
 
 
