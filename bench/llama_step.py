@@ -2,9 +2,11 @@
 
     llama_step.py MODEL STEPS OUT.json             on whatever GPU there is: the pretended one, under `plimsoll run`
     llama_step.py MODEL STEPS OUT.json --fake      under FakeTensorMode, watched by torch's own FSDPMemTracker
-    llama_step.py MODEL STEPS OUT.json --tracked   as the first, and as many steps again watched by plimsoll.FSDPMemTracker
+    llama_step.py MODEL STEPS OUT.json --tracked   as the first, and then in turns with plimsoll.FSDPMemTracker
 
-The world size comes from WORLD_SIZE. Both train the same model in the same way: full activation checkpointing, bf16
+With `--no-checkpoint` nothing is recomputed.
+
+The world size comes from WORLD_SIZE. All train the same model in the same way: full activation checkpointing, bf16
 with fp32 reduction, AdamW in its foreach form, batch 1, sequence 8192.
 """
 
@@ -14,7 +16,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
@@ -32,7 +34,8 @@ BATCH, SEQUENCE = 1, 8192
 def build(name: str, mesh: DeviceMesh) -> Llama:
     with torch.device("meta"):
         model = Llama(PRESETS[name], positions=2 * SEQUENCE)
-    checkpoint_layers(model.layers, "full")
+    if "--no-checkpoint" not in sys.argv:
+        checkpoint_layers(model.layers, "full")
     shard(model, mesh, reshard=True)
     return model.to_empty(device="cuda")
 
@@ -45,17 +48,18 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
     optimizer.zero_grad()
 
 
-def tracked_steps(model: Llama, optimizer: torch.optim.Optimizer, steps: int) -> List[float]:
-    """The seconds of each; a step that is not tracked stands between two of them."""
+def in_turns(model: Llama, optimizer: torch.optim.Optimizer, steps: int) -> Dict[str, List[float]]:
+    """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine."""
     from plimsoll import FSDPMemTracker
 
-    tracker, seconds = FSDPMemTracker(model, optimizer), []
+    tracker = FSDPMemTracker(model, optimizer)
+    seconds: Dict[str, List[float]] = {"plain": [], "tracked": []}
     for _ in range(steps):
-        with tracker:
-            began = time.perf_counter()
-            step(model, optimizer)
-            seconds.append(time.perf_counter() - began)
-        step(model, optimizer)
+        for kind, scope in (("plain", contextlib.nullcontext()), ("tracked", tracker)):
+            with scope:
+                began = time.perf_counter()
+                step(model, optimizer)
+                seconds[kind].append(time.perf_counter() - began)
     return seconds
 
 
@@ -92,8 +96,8 @@ def main() -> None:
                 seconds.append(time.perf_counter() - began)
                 if fake:
                     tracker.reset_mod_stats()  # it keeps one step at a time
-        tracked = tracked_steps(model, optimizer, steps) if "--tracked" in sys.argv else []
-    Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds, "tracked_seconds": tracked}))
+        turns = in_turns(model, optimizer, steps) if "--tracked" in sys.argv else {}
+    Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds, **turns}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What plimsoll.FSDPMemTracker, the drop-in for Python, costs: Llama-3-8B with FSDP2 on 64 ranks, in one run.
 
-- a step on the pretend GPU, without and with the tracker;
-- the same under FakeTensorMode with torch's own;
-- the same under `plimsoll run` with and without categories.
+- a step on the pretend GPU, without and with the tracker, in turns, the fastest of each: with nothing recomputed, and with full
+  checkpointing, where the step is shorter and modules are called twice;
+- the latter under FakeTensorMode with torch's own;
+- the latter under `plimsoll run` with and without categories.
 
     python3 bench/python_tracker.py [STEPS]       (after ./plimsoll --version, which builds)
 """
@@ -30,14 +31,15 @@ def run(folder: Path, steps: int, *flags: str, categories: bool = False) -> Dict
 
 
 def main() -> None:
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 6
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     subprocess.run([str(HOME / "plimsoll"), "--version"], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        figures = run(folder, steps, "--tracked")
-        plain, tracked = min(figures["step_seconds"][1:]), min(figures["tracked_seconds"])
-        print(f"Llama-3-8B, FSDP2, 64 ranks, a step on the pretend GPU: {plain:.3f} s, with plimsoll's FSDPMemTracker "
-              f"{tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more")
+        for what, flags in (("nothing recomputed", ["--no-checkpoint"]), ("full checkpointing", [])):
+            figures = run(folder, steps, "--tracked", *flags)
+            plain, tracked = min(figures["plain"]), min(figures["tracked"])
+            print(f"Llama-3-8B, FSDP2, 64 ranks, {what}, a step on the pretend GPU: {plain:.3f} s, with plimsoll's "
+                  f"FSDPMemTracker {tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more")
         fake = min(run(folder, 3, "--fake")["step_seconds"][1:])
         print(f"under FakeTensorMode with torch's FSDPMemTracker: {fake:.3f} s, {fake / tracked:.1f} times the tracked step")
         seen = min(run(folder, steps, categories=True)["step_seconds"][1:])

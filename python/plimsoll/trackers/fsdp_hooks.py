@@ -18,7 +18,7 @@ import torch
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as param_group
-from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState, _dynamo_disable
+from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
 from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -130,6 +130,8 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.group: Any = None  # whose work this thread does
         self.reducing: Any = None  # the group whose gradients are being reduced
+        self.told = False  # what they are reduced to is known to be gradients of shards
+        self.allocating = False  # foreach_all_gather_copy_out makes memory for whole parameters
 
 
 _thread = _Thread()
@@ -220,11 +222,42 @@ def _foreach_all_gather(function: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
+def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """It makes memory for whole parameters, one after the other, and then copies: until then the use is told once for all."""
+
+    @functools.wraps(function)
+    def tell(*args: Any) -> Any:
+        group = _thread.group
+        if group is None:
+            return function(*args)
+        _C.use_begins(Use.UNSHARDED_PARAM, group, group.device)
+        _thread.allocating = True
+        try:
+            return function(*args)
+        finally:
+            _end_allocating()
+
+    return tell
+
+
+def _end_allocating() -> None:
+    if _thread.allocating:
+        _thread.allocating = False
+        _C.use_over()
+
+
 class _Torch:
     """torch, as the module of FSDP2's collectives sees it: two of its functions allocate there for a use that no function of FSDP2
-    stands for. What is copied out along another dimension than the first is laid out aside, and so are such gradients."""
+    stands for, and its operators do what comes after allocating. What is copied out along another dimension than the first is laid
+    out aside, and so are such gradients."""
+
+    @property
+    def ops(self) -> Any:
+        _end_allocating()
+        return torch.ops
 
     def __init__(self) -> None:
+        self.__dict__.update({name: value for name, value in vars(torch).items() if name not in ("ops", "cat")})
         self.empty_like = _scoped(torch.empty_like, Use.ALL_GATHER_COPY_OUT)
         self._laid_out = _scoped(torch.cat, Use.UNSHARDED_GRAD)
 
@@ -243,6 +276,7 @@ def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
     def tell(*args: Any) -> Any:
         group = _thread.group
         outer, _thread.reducing = _thread.reducing, group
+        _thread.told = False
         comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
         try:
             result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
@@ -277,7 +311,9 @@ def _is_reduced(tensor: torch.Tensor, group: Any) -> bool:
 def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def tell(param: Any, tensor: torch.Tensor) -> Any:
-        if _thread.reducing is not None:
+        # On the device the gradients of a group are parts of one tensor: one is told for all.
+        if _thread.reducing is not None and (param.offload_to_cpu or not _thread.told):
+            _thread.told = True
             _C.tell_memory(Use.SHARDED_GRAD, tensor, _thread.reducing)
         return function(param, tensor)
 
@@ -297,11 +333,23 @@ def _to_accumulated_grad(function: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
+def _init_all_gather_outputs(function: Callable[..., Any]) -> Callable[..., Any]:
+    run = _scoped(function, Use.UNSHARDED_PARAM)
+
+    @functools.wraps(function)
+    def tell(param: Any, *args: Any) -> None:
+        return function(param, *args) if param.all_gather_outputs else run(param, *args)
+
+    return tell
+
+
 def _init_unsharded_param(function: Callable[..., Any]) -> Callable[..., Any]:
     run = _scoped(function, Use.UNSHARDED_PARAM)
 
     @functools.wraps(function)
     def tell(param: Any) -> None:
+        if hasattr(param, "_unsharded_param") and not hasattr(param, "_extensions_data"):
+            return function(param)  # It has nothing to do.
         run(param)
         if _thread.group is not None:
             _C.adopt_parameter(param._unsharded_param, _thread.group, True)
@@ -336,7 +384,6 @@ def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
-    @_dynamo_disable
     @functools.wraps(hook)
     def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if on_new_root is not None and state not in _followed:
@@ -346,11 +393,10 @@ def _around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
         _C.tell_state(Stage.AFTER_PRE_FORWARD, state)
         return result
 
-    return tell
+    return _uncompiled(tell)
 
 
 def _around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
-    @_dynamo_disable
     @functools.wraps(hook)
     def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if len(state._modules) > 1 and state._modules_to_run_forward != {module}:
@@ -360,7 +406,13 @@ def _around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., 
         _C.tell_state(Stage.AFTER_POST_FORWARD, state)
         return result
 
-    return tell
+    return _uncompiled(tell)
+
+
+def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """As FSDP2's own hooks are: torch.compile does not look into them."""
+    disabled: Callable[..., Any] = torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")
+    return disabled
 
 
 def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -406,8 +458,6 @@ _METHODS: List[Tuple[Any, str, _Wrap]] = [
     (FSDPParamGroup, "pre_backward", _pre_backward),
     (FSDPParamGroup, "post_backward", _post_backward),
     (FSDPParamGroup, "lazy_init", _lazy_init),
-    (FSDPParam, "init_all_gather_outputs", _for(Use.UNSHARDED_PARAM)),
-    (FSDPParam, "alloc_all_gather_outputs", _for(Use.UNSHARDED_PARAM)),
     (FSDPParam, "init_unsharded_param", _init_unsharded_param),
     (FSDPParam, "to_sharded_post_forward", _for(Use.POST_FORWARD_SHARD)),
     (FSDPParam, "to_accumulated_grad_if_needed", _to_accumulated_grad),
@@ -416,8 +466,10 @@ _METHODS: List[Tuple[Any, str, _Wrap]] = [
     (FSDPState, "_force_complete_incomplete_states", _force_complete),
     (FSDPModule, "unshard", _unshard_by_hand),
     (param_group, "foreach_all_gather", _foreach_all_gather),
+    (param_group, "foreach_all_gather_copy_out", _foreach_all_gather_copy_out),
     (param_group, "foreach_reduce", _foreach_reduce),
     (param_group, "alloc_storage", _for(Use.UNSHARDED_PARAM)),
+    (FSDPParam, "init_all_gather_outputs", _init_all_gather_outputs),
     (collectives, "_get_param_all_gather_inputs", _for(Use.ALL_GATHER_INPUT)),
     (collectives, "_to_dtype_if_needed", _for(Use.REDUCE_SCATTER_OUTPUT)),
     (collectives, "_div_if_needed", _div_if_needed),

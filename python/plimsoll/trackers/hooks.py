@@ -21,25 +21,6 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from plimsoll.native import _C
 
 
-def _in_compiled_code() -> bool:
-    # Not imported for this: it takes a second.
-    frame = sys.modules.get("torch._dynamo.eval_frame")
-    return frame is not None and frame._is_in_optimized_module()
-
-
-def _before_forward(module: torch.nn.Module, args: Any) -> None:
-    if not _in_compiled_code():
-        if _steps.open:
-            _steps.drop_broken()
-        _C.before_forward(module, args)
-
-
-def _after_forward(module: torch.nn.Module, args: Any, *rest: Any) -> None:
-    # Where forward raised, torch calls it without the keyword arguments.
-    if not _in_compiled_code():
-        _C.after_forward(module, args, rest[0] if len(rest) > 1 else None, rest[-1])
-
-
 def _guarded(hook: Callable[..., None], guard: Callable[..., Any]) -> Callable[..., None]:
     def run(*args: Any) -> None:
         guard(None, hook, *args)
@@ -58,7 +39,7 @@ class _Steps:
 
     def begin(self, optimizer: Optimizer, *_: Any) -> None:
         self.drop_broken()
-        self.open.append((optimizer, threading.get_ident()))
+        self._set_open([*self.open, (optimizer, threading.get_ident())])
         if _lacks_state(optimizer):
             _tell_of_new_state(optimizer)
         _C.step_begins(optimizer)
@@ -77,8 +58,12 @@ class _Steps:
         for optimizer, _ in list(self.open):
             self._close(optimizer)
 
+    def _set_open(self, steps: List[Tuple[Optimizer, int]]) -> None:
+        self.open = steps
+        _C.set_before_any_forward(self.drop_broken if steps else None)
+
     def _close(self, optimizer: Optimizer) -> None:
-        self.open = [(one, thread) for one, thread in self.open if one is not optimizer]
+        self._set_open([(one, thread) for one, thread in self.open if one is not optimizer])
         optimizer.__dict__.pop("_init_group", None)
         _C.step_over(optimizer)
 
@@ -183,8 +168,8 @@ class Hooks:
 
     def _see_modules(self) -> None:
         self._module_handles = [
-            register_module_forward_pre_hook(self._as_hook(_before_forward)),
-            register_module_forward_hook(self._as_hook(_after_forward), with_kwargs=True, always_call=True),
+            register_module_forward_pre_hook(self._as_hook(_C.before_forward)),
+            register_module_forward_hook(self._as_hook(_C.after_forward), with_kwargs=True, always_call=True),
         ]
 
     def _see_no_modules(self) -> None:

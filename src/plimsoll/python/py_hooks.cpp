@@ -1,5 +1,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -25,8 +26,24 @@ bool is_transforming() {
   return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
+/// Inside of a compiled module hooks are torch.compile's business. Not imported for this: it takes a second.
+bool in_compiled_code() {
+  static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
+  static PyObject* const flag = PyUnicode_InternFromString("_in_optimized_module");
+  PyObject* const module = PyDict_GetItem(PyImport_GetModuleDict(), name);
+  PyObject* const value = module == nullptr ? nullptr : PyDict_GetItem(PyModule_GetDict(module), flag);
+  return value == Py_True;
+}
+
+/// Called before any forward; null for nothing to call.
+py::object& before_any_forward() {
+  static auto* const function = new py::object;
+  return *function;
+}
+
 void before_forward(py::handle module, py::handle arguments) {
-  if (is_transforming()) return;
+  if (is_transforming() || in_compiled_code()) return;
+  if (before_any_forward()) before_any_forward()();
   const auto stand_in = PyModule::of(module);
   FoundTensors found;
   found.add(arguments);
@@ -34,7 +51,7 @@ void before_forward(py::handle module, py::handle arguments) {
 }
 
 void after_forward(py::handle module, py::handle arguments, py::handle keywords, py::handle result) {
-  if (is_transforming()) return;
+  if (is_transforming() || in_compiled_code()) return;
   const auto stand_in = PyModule::of(module);
   FoundTensors given, results;
   given.add(arguments);
@@ -42,6 +59,32 @@ void after_forward(py::handle module, py::handle arguments, py::handle keywords,
   results.add(result);
   nn::HookedCall(*stand_in, *stand_in, given.as_arguments()).after(results.as_arguments());
 }
+
+// These two are called twice by every call of a module, and so without pybind11's search for the types of arguments.
+
+PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 2, "before_forward takes a module and its arguments");
+  before_forward(given[0], given[1]);
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+/// Where forward raised, torch calls it without the keyword arguments.
+PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 3 || count == 4, "after_forward takes a module, its arguments, keywords and its result");
+  after_forward(given[0], given[1], count == 4 ? given[2] : nullptr, given[count - 1]);
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+PyMethodDef module_hooks[] = {
+    {"before_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&before_forward_hook)), METH_FASTCALL,
+     nullptr},
+    {"after_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&after_forward_hook)), METH_FASTCALL,
+     nullptr},
+};
 
 void step_begins(py::object optimizer) {
   PyOptimizer observed(std::move(optimizer));
@@ -73,8 +116,13 @@ c10::Storage storage_of(py::handle storage) {
 }  // namespace
 
 void bind_hooks(py::module_& module) {
-  module.def("before_forward", &before_forward);
-  module.def("after_forward", &after_forward);
+  for (auto& hook : module_hooks) {
+    module.attr(hook.ml_name) = py::reinterpret_steal<py::object>(PyCFunction_New(&hook, nullptr));
+  }
+  module.def(
+      "set_before_any_forward",
+      [](const py::object& function) { before_any_forward() = function.is_none() ? py::object() : function; },
+      "function"_a);
   module.def("step_begins", &step_begins);
   module.def("step_over", &step_over);
   module.def("in_backward", [] { return torch::autograd::get_current_graph_task_id() != -1; });
