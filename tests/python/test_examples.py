@@ -200,3 +200,22 @@ def test_without_transformers_the_example_says_what_to_install(plimsoll_run):
     result = plimsoll_run(str(EXAMPLES / "train_hf.py"))
     assert result.code == 1
     assert "pip install transformers" in result.stderr + result.stdout
+
+
+def test_the_drop_in_tracker_says_what_the_run_says(example):
+    """Beside a tracker of its own, `plimsoll run` goes on seeing everything."""
+    run = example("track_fsdp.py", world=16, steps=2)
+    peak = run.json["peak"]
+    total = re.search(r"Device: cuda:0\n(?:\t.*\n)*\tTotal: ([0-9.]+) MiB", run.stdout)[1]
+    assert float(total) == round(peak["active_bytes"] / 2**20, 2)
+    assert (peak["step"], peak["phase"], peak["module"], peak["stage"]) == (1, "backward", "2", "backward")
+    told = dict(re.findall(r"\t(.+): ([0-9.]+) MiB", run.stdout.partition("Device: cuda:0")[2]))
+    for category in ("Sharded Param", "Unsharded Param", "All Gather", "Reduce Scatter", "OptState", "Temp"):
+        assert float(told[category]) == round(peak["categories"][category] / 2**20, 2)
+
+
+def test_every_kind_of_example_has_its_categories(example):
+    for run in (example("train_llama.py", "tiny", world=8), example("train_llama.py", "tiny")):
+        assert run.json["attribution"] is None and run.json["defects"] == []
+        assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
+        assert sum(cause["bytes"] for cause in run.json["causes"]) == run.json["peak"]["active_bytes"]

@@ -8,6 +8,7 @@ Compiled code is left as it is: while any runs, module hooks are away, and memor
 """
 
 import importlib
+import weakref
 from typing import Any, Dict, Optional
 
 from plimsoll.run.after_import import after_import
@@ -36,6 +37,7 @@ class Attribution:
         self._hooks: Optional[Any] = None
         self._patches: Optional[Any] = None
         self._trees = Trees()
+        self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()  # states of FSDP2
         self.reason: Optional[str] = None  # why there are no categories
 
     def start(self) -> None:
@@ -57,11 +59,16 @@ class Attribution:
         fsdp_hooks = importlib.import_module("plimsoll.trackers.fsdp_hooks")
         self._patches = fsdp_hooks.patches
         self._patches.acquire()
-        fsdp_hooks.on_new_root = lambda module: self._defects.guarded(None, self._add_root, module)
+        fsdp_hooks.on_forward = lambda state, module: self._defects.guarded(None, self._fsdp_forward, state, module)
 
-    def _add_root(self, module: Any) -> None:
-        if self._native is not None:
-            self._native.add_root(module)
+    def _fsdp_forward(self, state: Any, module: Any) -> None:
+        """The outermost comes first, and brings all below it."""
+        if self._native is None or state in self._followed:
+            return
+        for part in module.modules():
+            if hasattr(type(part), "_get_fsdp_state"):
+                self._followed.add(part._get_fsdp_state())
+        self._native.add_root(module)
 
     def forked(self) -> None:
         """In a forked child, which is not watched, or anew."""

@@ -10,7 +10,6 @@ each has them, and the last of them to run ends the state's forward.
 
 import functools
 import threading
-import weakref
 from enum import IntEnum
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -58,9 +57,8 @@ class Stage(IntEnum):
     UNSHARD_BY_HAND = 8
 
 
-_followed: "weakref.WeakSet[Any]" = weakref.WeakSet()
-# Called with a module under fully_shard that begins a forward, where no tracker follows it.
-on_new_root: Optional[Callable[[torch.nn.Module], None]] = None
+# Called with a state and its module where a forward begins.
+on_forward: Optional[Callable[[Any, torch.nn.Module], None]] = None
 
 
 # -- what there is: asked by the native part ---------------------------------------------------------------------------------
@@ -71,7 +69,6 @@ def state_of(module: torch.nn.Module) -> Optional[Tuple[Any, List[torch.nn.Modul
         return None
     state = module._get_fsdp_state()
     patches.exchange_hooks(state)
-    _followed.add(state)
     for group in state._fsdp_param_groups:
         _adopt(group)
     return state, list(state._modules), list(state._fsdp_param_groups)
@@ -386,8 +383,8 @@ def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
 def _around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
     def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if on_new_root is not None and state not in _followed:
-            on_new_root(module)
+        if on_forward is not None:
+            on_forward(state, module)
         _C.tell_state(Stage.BEFORE_PRE_FORWARD, state)
         result = hook(module, *args, **kwargs)
         _C.tell_state(Stage.AFTER_PRE_FORWARD, state)
