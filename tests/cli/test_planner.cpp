@@ -200,6 +200,12 @@ TEST_CASE("the program stands beside the command, unless it is named") {
                        "/home/x/.plimsoll/venv, let pip "
                        "find a CUDA build, and run ./plimsoll in /home/x, which sets up again",
                        PlanningFailed);
+  Installation package{"/site/plimsoll", "/nowhere"};
+  package.layout = Layout::kPackage;
+  CHECK_THROWS_WITH_AS(find_planner(package),
+                       "there is no /nowhere/plimsoll-planner, which runs the jobs: this package was built with a CPU "
+                       "build of torch. Planning needs a CUDA build, though no GPU: install one, and the package again",
+                       PlanningFailed);
   setenv("PLIMSOLL_PLANNER", worker.program().c_str(), 1);
   CHECK(find_planner({"/home/x", "/nowhere"}) == worker.program());
   setenv("PLIMSOLL_PLANNER", "/nowhere/planner", 1);

@@ -31,6 +31,12 @@ fs::path find_planner(const Installation& installation) {
   }
   const fs::path beside = installation.binary_folder / "plimsoll-planner";
   if (is_program(beside)) return beside;
+  if (installation.is_package()) {
+    throw PlanningFailed(
+        "there is no " + beside.string() +
+        ", which runs the jobs: this package was built with a CPU build of torch. Planning needs a CUDA "
+        "build, though no GPU: install one, and the package again");
+  }
   throw PlanningFailed("there is no " + beside.string() +
                        ", which runs the jobs: plimsoll was set up with a CPU build of torch, or the build is not "
                        "complete. Planning needs a CUDA build of torch, though no GPU: remove " +
