@@ -46,6 +46,41 @@ TEST_CASE("a tensor hook sees and replaces the gradient until it is removed, als
   CHECK(at::equal(x.grad(), at::full({2}, 21.0)));
 }
 
+TEST_CASE("hooks of ours and of others on one tensor run in the order of their coming") {
+  // As Python's are: one object for all of a tensor's, in the node's list where the first of them came.
+  struct Others : torch::autograd::FunctionPreHook {
+    explicit Others(Log& log) : log(log) {}
+    torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+      log.emplace_back("theirs");
+      return gradients;
+    }
+    Log& log;
+  };
+  Log log;
+  const auto logged = [&](const char* name) {
+    return [&log, name](const at::Tensor&) {
+      log.emplace_back(name);
+      return at::Tensor();
+    };
+  };
+  const at::Tensor y = leaf() * 2;
+  nn::register_tensor_hook(y, logged("first"));
+  y.grad_fn()->add_tensor_pre_hook(std::make_unique<Others>(log));
+  auto removed = nn::register_tensor_hook(y, logged("removed"));
+  nn::register_tensor_hook(y, logged("last"));
+  removed.remove();
+  y.sum().backward();
+  CHECK(log == Log{"first", "theirs", "last"});
+}
+
+TEST_CASE("a hook on what an operator made replaces its gradient") {
+  const at::Tensor x = leaf();
+  const at::Tensor y = x * 2;
+  nn::register_tensor_hook(y, [](const at::Tensor& gradient) { return gradient * 10; });
+  y.sum().backward();
+  CHECK(at::equal(x.grad(), at::full({2}, 20.0)));
+}
+
 TEST_CASE("a hook's handle may outlive the tensor") {
   nn::HookHandle handle = nn::register_tensor_hook(leaf(), [](const at::Tensor& gradient) { return gradient; });
   nn::HookHandle other = nn::register_post_accumulate_grad_hook(leaf(), [](const at::Tensor&) {});
