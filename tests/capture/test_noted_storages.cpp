@@ -14,7 +14,7 @@ namespace plimsoll::capture {
 
 namespace {
 
-const c10::Device kStandsFor(c10::kCUDA, 3);
+const c10::Device kStandsFor(c10::kXPU, 3);
 
 at::Tensor without_memory(std::int64_t numel) { return at::empty({numel}, at::device(at::kMeta).dtype(at::kFloat)); }
 
@@ -57,6 +57,17 @@ TEST_CASE("a noted storage that is resized counts its new size") {
   CHECK(listener.total(kStandsFor) == 128);
   noted_storage_resized(without_memory(4).storage(), 16);  // Never noted: nothing happens.
   CHECK(listener.total(kStandsFor) == 128);
+}
+
+TEST_CASE("for a GPU blocks of its caching allocator are counted") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const c10::Device gpu(c10::kCUDA, 3);
+  const auto tensor = without_memory(16);
+  note_storage(tensor.storage(), gpu, 64);
+  CHECK(listener.total(gpu) == 512);
+  noted_storage_resized(tensor.storage(), 1000);
+  CHECK(listener.total(gpu) == 1024);
 }
 
 TEST_CASE("a plain tensor holds its own memory") {

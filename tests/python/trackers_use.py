@@ -327,6 +327,70 @@ def workers_of_a_data_loader_work():
 
 
 @claim
+def the_scripts_own_hooks_on_parameters_go_on():
+    """Python and libtorch keep the hooks of a leaf in one place, and whoever comes second takes it."""
+    model, _, batch = mlp()
+    weight, calls = model[0].weight, []
+    weight.register_hook(lambda gradient: gradient * 0)
+    model[0].bias.register_post_accumulate_grad_hook(lambda bias: calls.append("before"))
+    tracker = MemTracker()
+    tracker.track_external(model)
+    with tracker:
+        later = weight.register_hook(lambda gradient: gradient + 1)
+        model(batch).sum().backward()
+        assert torch.equal(weight.grad, torch.ones_like(weight)) and calls == ["before"]
+        assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Gradient"] == sum(p.grad.nbytes for p in model.parameters())
+    later.remove()
+    weight.grad = None
+    model(batch).sum().backward()
+    assert torch.equal(weight.grad, torch.zeros_like(weight)) and calls == ["before", "before"]
+
+
+@claim
+def leaves_that_modules_take_and_give_gather_no_hooks():
+    class Position(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter(torch.ones(8))
+
+        def forward(self, x):
+            return self.table
+
+    module, leaf = Position(), torch.ones(8, requires_grad=True)
+    tracker = MemTracker()
+    with tracker:
+        for _ in range(5):
+            (module(leaf) * nn.Identity()(leaf)).sum().backward()
+    assert len(leaf._backward_hooks or ()) <= 3, leaf._backward_hooks
+    assert len(module.table._backward_hooks or ()) <= 3
+
+
+@claim
+def an_interrupted_forward_is_over():
+    class Interrupted(nn.Module):
+        def forward(self, x):
+            raise KeyboardInterrupt
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.fine = Interrupted(), nn.Linear(4, 4)
+
+        def forward(self, x, breaks):
+            try:
+                return self.inner(x) if breaks else self.fine(x)
+            except KeyboardInterrupt:
+                return self.fine(x)
+
+    model, tracker = Outer(), ModTracker()
+    with tracker:
+        model(torch.ones(2, 4), True)
+        assert tracker.parents == {"Global"}, tracker.parents
+        model(torch.ones(2, 4), False)
+        assert tracker.parents == {"Global"}, tracker.parents
+
+
+@claim
 def functions_of_functorch_pass():
     model = nn.Linear(4, 4)
     with MemTracker():

@@ -37,6 +37,7 @@ class Attribution:
         self._hooks: Optional[Any] = None
         self._patches: Optional[Any] = None
         self._trees = Trees()
+        self._compiled = 0  # how deep in compiled code the script is
         self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()  # states of FSDP2
         self.reason: Optional[str] = None  # why there are no categories
 
@@ -52,6 +53,8 @@ class Attribution:
         self._hooks.guard = self._defects.guarded
         native._C.start_late_sources()
         self._native.enter()
+        if self._compiled:  # CUDA's first use is in compiled code.
+            self._hooks.suspend()
         self._hooks.acquire()
         after_import.call(_FSDP, lambda _: self._defects.guarded(None, self._see_fsdp))
 
@@ -74,7 +77,10 @@ class Attribution:
         """In a forked child, which is not watched, or anew."""
         if self._hooks is not None:
             self._hooks.forget()
-        self._native = self._hooks = None
+        if self._patches is not None:
+            self._patches.release()
+        self._followed.clear()
+        self._native = self._hooks = self._patches = None
 
     def at_border(self) -> None:
         """A phase ended: models that are new are looked at now, for at the end they may be gone."""
@@ -84,11 +90,13 @@ class Attribution:
     # -- compiled code -----------------------------------------------------------------------------------------------------
 
     def compiled_code_entered(self) -> None:
-        if self._hooks is not None:
+        self._compiled += 1
+        if self._hooks is not None and self._compiled == 1:
             self._hooks.suspend()
 
     def compiled_code_left(self) -> None:
-        if self._hooks is not None:
+        self._compiled -= 1
+        if self._hooks is not None and self._compiled == 0:
             self._hooks.resume()
 
     # -- the record --------------------------------------------------------------------------------------------------------
@@ -144,6 +152,8 @@ class NoAttribution(Attribution):
 
     def __init__(self) -> None:
         self._native = self._hooks = self._patches = self.reason = None
+        self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._compiled = 0
 
     def start(self) -> None:
         pass

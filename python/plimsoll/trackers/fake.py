@@ -19,25 +19,19 @@ from torch.utils._pytree import tree_map_only
 
 from plimsoll.native import _C
 
-_BLOCK = 512  # the caching allocator's smallest
-
 
 def note(tensor: torch.Tensor) -> None:
     """The memory that the tensor, or what is in it, stands for counts from now on."""
     for storage in get_untyped_storages(tensor):
         # Of a fake tensor the device is the one it stands for, and of its storage meta.
         if storage.device.type == "meta":
-            _C.note_storage(storage, tensor.device, _bytes_on(tensor.device, storage.size()))
+            _C.note_storage(storage, tensor.device, storage.size())
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
     if tensor.layout is not torch.strided:  # It has no storage of its own.
         return False
     return any(storage.device.type == "meta" for storage in get_untyped_storages(tensor))
-
-
-def _bytes_on(device: torch.device, count: int) -> int:
-    return -(-count // _BLOCK) * _BLOCK if device.type == "cuda" else count
 
 
 _PROPAGATION = "_propagate_tensor_meta_non_cached"
@@ -66,7 +60,7 @@ class FakeMemory(TorchDispatchMode):
         def resize(storage: torch.UntypedStorage, size: int) -> Any:
             result = original(storage, size)
             if storage.device.type == "meta":
-                _C.noted_storage_resized(storage, _bytes_on(torch.device("cuda"), size))
+                _C.noted_storage_resized(storage, size)
             return result
 
         propagate = self._propagate

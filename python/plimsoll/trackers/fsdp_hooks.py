@@ -11,13 +11,13 @@ each has them, and the last of them to run ends the state's forward.
 import functools
 import threading
 from enum import IntEnum
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as param_group
-from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
+from torch.distributed.fsdp._fully_shard._fsdp_common import DDPMeshInfo, TrainingState
 from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -127,6 +127,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.group: Any = None  # whose work this thread does
         self.reducing: Any = None  # the group whose gradients are being reduced
+        self.divisions = 0  # of what they are reduced from and to
         self.told = False  # what they are reduced to is known to be gradients of shards
         self.allocating = False  # foreach_all_gather_copy_out makes memory for whole parameters
 
@@ -273,7 +274,7 @@ def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
     def tell(*args: Any) -> Any:
         group = _thread.group
         outer, _thread.reducing = _thread.reducing, group
-        _thread.told = False
+        _thread.told, _thread.divisions = False, 0
         comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
         try:
             result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
@@ -288,21 +289,18 @@ def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Called twice by foreach_reduce, with what is reduced from, and with what was reduced, among replicas too."""
+    """Called twice by foreach_reduce: with what is reduced from, and with what was reduced, among replicas too."""
 
     @functools.wraps(function)
     def tell(tensor: torch.Tensor, factor: Optional[float]) -> None:
         group = _thread.reducing
-        if group is not None and group._is_hsdp and tensor is not None and _is_reduced(tensor, group):
-            _C.tell_memory(Use.ALL_REDUCE, tensor, group)
+        if group is not None:
+            _thread.divisions += 1
+            if _thread.divisions == 2 and isinstance(group.mesh_info, DDPMeshInfo):
+                _C.tell_memory(Use.ALL_REDUCE, tensor, group)
         function(tensor, factor)
 
     return tell
-
-
-def _is_reduced(tensor: torch.Tensor, group: Any) -> bool:
-    padded: int = sum(param.padded_sharded_param_size.numel() for param in group.fsdp_params if param.sharded_param.requires_grad)
-    return int(tensor.numel()) <= padded
 
 
 def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -378,6 +376,9 @@ def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # -- forward: see [Note: stages of forward] ----------------------------------------------------------------------------------
+
+
+_ORIGINAL = "_plimsoll_original"  # of a hook of ours: the one that it stands for
 
 
 def _around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -484,7 +485,7 @@ class Patches:
     def __init__(self) -> None:
         self._users = 0
         self._originals: List[Tuple[Any, str, Any]] = []
-        self._exchanged: List[Tuple[Dict[int, Any], int, Any]] = []
+        self._exchanged: List[Tuple[Callable[[], Any], int]] = []  # where: a weak reference to a table, and the place in it
 
     def acquire(self) -> None:
         self._users += 1
@@ -502,9 +503,11 @@ class Patches:
         for owner, name, original in reversed(self._originals):
             setattr(owner, name, original)
         self._originals.clear()
-        for table, number, hook in self._exchanged:
-            if number in table:
-                table[number] = hook
+        for reference, number in self._exchanged:
+            table = reference()
+            original = getattr(table.get(number), _ORIGINAL, None) if table is not None else None
+            if table is not None and original is not None:
+                table[number] = original
         self._exchanged.clear()
 
     def exchange_hooks(self, state: Any) -> None:
@@ -515,11 +518,12 @@ class Patches:
             for one in getattr(handle, "handles", (handle,)):
                 table = one.hooks_dict_ref()
                 hook = table.get(one.id) if table is not None else None
-                if hook is None or any(known is table and number == one.id for known, number, _ in self._exchanged):
+                if hook is None or hasattr(hook, _ORIGINAL):
                     continue
                 before = any(table is module._forward_pre_hooks for module in state._modules)
-                table[one.id] = (_around_pre_forward if before else _around_post_forward)(state, hook)
-                self._exchanged.append((table, one.id, hook))
+                table[one.id] = around = (_around_pre_forward if before else _around_post_forward)(state, hook)
+                setattr(around, _ORIGINAL, hook)
+                self._exchanged.append((one.hooks_dict_ref, one.id))
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
         self._originals.append((owner, name, owner.__dict__[name]))

@@ -7,6 +7,8 @@ wrapped where torch keeps it for the second time: what it allocates then is acti
 
 import sys
 import threading
+import weakref
+from types import CodeType, FrameType
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
@@ -35,51 +37,57 @@ class _Steps:
     """The steps that are under way. One that raised is not over by torch's hooks; it is found to be gone later."""
 
     def __init__(self) -> None:
-        self.open: List[Tuple[Optimizer, int]] = []
+        self.open: List[Tuple["weakref.ref[Optimizer]", int]] = []  # and the thread of each
 
     def begin(self, optimizer: Optimizer, *_: Any) -> None:
         self.drop_broken()
-        self._set_open([*self.open, (optimizer, threading.get_ident())])
+        self._set_open([*self.open, (weakref.ref(optimizer), threading.get_ident())])
         if _lacks_state(optimizer):
             _tell_of_new_state(optimizer)
         _C.step_begins(optimizer)
 
     def end(self, optimizer: Optimizer, *_: Any) -> None:
-        if any(one is optimizer for one, _ in self.open):
+        if any(one() is optimizer for one, _ in self.open):
             self._close(optimizer)
 
     def drop_broken(self) -> None:
         """The forward of a closure runs within a step; any other finds the step gone from this thread's stack."""
+        if _is_stepping():
+            return
         for optimizer, thread in list(self.open):
-            if thread == threading.get_ident() and not _is_stepping(optimizer):
-                self._close(optimizer)
+            if thread == threading.get_ident():
+                self._close(optimizer())
 
     def clear(self) -> None:
         for optimizer, _ in list(self.open):
-            self._close(optimizer)
+            self._close(optimizer())
 
-    def _set_open(self, steps: List[Tuple[Optimizer, int]]) -> None:
+    def _set_open(self, steps: List[Tuple["weakref.ref[Optimizer]", int]]) -> None:
         self.open = steps
         _C.set_before_any_forward(self.drop_broken if steps else None)
 
-    def _close(self, optimizer: Optimizer) -> None:
-        self._set_open([(one, thread) for one, thread in self.open if one is not optimizer])
-        optimizer.__dict__.pop("_init_group", None)
+    def _close(self, optimizer: Optional[Optimizer]) -> None:
+        """None: one that is gone."""
+        self._set_open([(one, thread) for one, thread in self.open if one() not in (optimizer, None)])
+        if optimizer is not None:
+            optimizer.__dict__.pop("_init_group", None)
         _C.step_over(optimizer)
 
 
 _steps = _Steps()
 
 
-def _is_stepping(optimizer: Optimizer) -> bool:
-    frame = sys._getframe(1)
+# What torch puts around every optimizer's step.
+_AROUND_STEP = {part for part in Optimizer.profile_hook_step.__code__.co_consts if isinstance(part, CodeType)}
+
+
+def _is_stepping() -> bool:
+    """Whether this thread is in a step, of whichever optimizer. By code alone: to read a frame's variables keeps them alive."""
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name in ("step", "wrapper") and optimizer in (
-            frame.f_locals.get("self"),
-            next(iter(frame.f_locals.get("args", ())), None),
-        ):
+        if frame.f_code in _AROUND_STEP:
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 

@@ -33,6 +33,11 @@ struct Noted {
   }
 };
 
+Bytes counted(c10::Device device, Bytes bytes) {
+  constexpr Bytes kSmallestBlock = 512;
+  return device.is_cuda() ? (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock : bytes;
+}
+
 void release(void* storage) {
   auto& noted = Noted::of_process();
   const auto device = noted.device_of(storage);
@@ -56,14 +61,14 @@ bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes) 
     noted.devices.insert_or_assign(implementation, device);
   }
   pointer = c10::DataPtr(nullptr, implementation, &release, pointer.device());
-  Registry::of_process().allocated(device, implementation, bytes, kNoStream);
+  Registry::of_process().allocated(device, implementation, counted(device, bytes), kNoStream);
   return true;
 }
 
 void noted_storage_resized(const c10::Storage& storage, Bytes bytes) {
   const void* const implementation = storage.unsafeGetStorageImpl();
   if (const auto device = Noted::of_process().device_of(implementation)) {
-    Registry::of_process().resized(*device, implementation, bytes);
+    Registry::of_process().resized(*device, implementation, counted(*device, bytes));
   }
 }
 

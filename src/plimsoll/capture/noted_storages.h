@@ -12,8 +12,9 @@
 /// heard of by itself.
 namespace plimsoll::capture {
 
-/// The storage counts as so many bytes of `device` from now on, until it is destroyed. One that is noted already, or
-/// that has memory, is left alone. Returns whether it was noted now.
+/// The storage counts as so many bytes of `device` from now on (of a GPU in blocks of the caching allocator's, 512
+/// bytes each), until it is destroyed. One that is noted already, or that has memory, is left alone. Returns whether it
+/// was noted now.
 bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes);
 
 /// It has another size now. Nothing happens for one that is not noted.

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -39,9 +40,9 @@ class SingleHook final : public HookOwner {
   std::shared_ptr<const TensorHook> hook_;
 };
 
-// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor in one place of its node's list, which is that of
-// the first of them, and all of Python's in another. Where both register hooks on one tensor (FSDP2 in Python, a tracker in
-// C++), each of ours has a place of its own, so that they run as they were registered.
+// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor in one place of its node's list, which
+// is that of the first of them, and all of Python's in another. Where both register hooks on one tensor (FSDP2 in
+// Python, a tracker in C++), each of ours has a place of its own, so that they run as they were registered.
 class OwnPlace final : public torch::autograd::FunctionPreHook {
  public:
   OwnPlace(std::shared_ptr<const SingleHook> hook, std::size_t index) : hook_(std::move(hook)), index_(index) {}
@@ -52,11 +53,15 @@ class OwnPlace final : public torch::autograd::FunctionPreHook {
     if (auto replaced = (*alive)(gradients[index_]); replaced.defined()) results[index_] = std::move(replaced);
     return results;
   }
+  /// Compiled autograd goes without it.
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const override {}
 
  private:
   std::shared_ptr<const SingleHook> hook_;
   std::size_t index_;
 };
+
+std::atomic<LeafHooks> leaf_hooks{nullptr};
 
 using PostAccumulateHookList = HookList<PostAccumulateGradHook>;
 
@@ -73,6 +78,15 @@ class PostAccumulateHooks final : public torch::autograd::PostAccumulateGradHook
     for (const auto& hook : *hooks) hook.function(tensor);
   }
 
+  // Compiled autograd goes without ours.
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
+    if (first_) first_->compiled_args(args);
+  }
+  void apply_with_saved(torch::autograd::Variable& tensor,
+                        torch::dynamo::autograd::SwapSavedVariables& saved) override {
+    if (first_) first_->apply_with_saved(tensor, saved);
+  }
+
   PostAccumulateHookList& hooks() { return *hooks_; }
 
  private:
@@ -82,9 +96,14 @@ class PostAccumulateHooks final : public torch::autograd::PostAccumulateGradHook
 
 }  // namespace
 
+void set_leaf_hooks(LeafHooks hooks) { leaf_hooks.store(hooks, std::memory_order_release); }
+
 HookHandle register_tensor_hook(const at::Tensor& tensor, TensorHook hook) {
   TORCH_CHECK(tensor.requires_grad(), "Expected a tensor that requires a gradient, found one of shape ", tensor.sizes(),
               " that does not: its hook would never run. Call requires_grad_() on it first.");
+  if (const auto foreign = leaf_hooks.load(std::memory_order_acquire); foreign != nullptr && tensor.is_leaf()) {
+    return foreign(tensor, std::move(hook));
+  }
   const auto single = std::make_shared<SingleHook>(std::move(hook));
   if (const auto& node = tensor.grad_fn()) {
     node->add_tensor_pre_hook(std::make_unique<OwnPlace>(single, tensor.output_nr()));

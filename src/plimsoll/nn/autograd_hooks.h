@@ -18,6 +18,11 @@ using TensorHook = std::function<at::Tensor(const at::Tensor& gradient)>;
 /// Runs whenever the gradient of the tensor is computed. Throws where the tensor needs none.
 HookHandle register_tensor_hook(const at::Tensor& tensor, TensorHook hook);
 
+/// How hooks are put on leaves where another front end does it: Python keeps those of a leaf in the place that libtorch
+/// keeps its own in, and whoever comes second takes it over. Set once, before any is registered.
+using LeafHooks = HookHandle (*)(const at::Tensor& leaf, TensorHook hook);
+void set_leaf_hooks(LeafHooks hooks);
+
 /// Gets the tensor whose `grad()` was just written.
 using PostAccumulateGradHook = std::function<void(const at::Tensor& tensor)>;
 

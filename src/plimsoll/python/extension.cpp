@@ -1,5 +1,6 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include "plimsoll/python/py_leaf_hooks.h"
 #include "plimsoll/python/py_mod_tracker.h"
 #include "plimsoll/python/py_tensors.h"
 #include "plimsoll/python/py_tracker.h"
@@ -9,6 +10,7 @@ namespace {
 void bind_all(py::module_& module) {
   module.doc() = "The native part of plimsoll: ledger, capture and trackers. Use plimsoll's own modules instead.";
   plimsoll::python::install_unwrap();
+  plimsoll::python::install_leaf_hooks();
   plimsoll::python::bind_trackers(module);
   plimsoll::python::bind_mod_tracker(module);
   plimsoll::python::bind_hooks(module);

@@ -88,6 +88,20 @@ thread_local std::vector<ThreadUse> uses;
 
 bool is_alive(Key object) { return lives().contains(static_cast<PyObject*>(const_cast<void*>(object))); }
 
+/// Where nothing may be thrown. Ctrl-C is not lost: the interpreter is told again.
+template <class Function>
+void guarded(const Function& function) noexcept {
+  try {
+    function();
+  } catch (py::error_already_set& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) {
+      PyErr_SetInterrupt();
+    } else {
+      error.discard_as_unraisable("plimsoll: looking at FSDP2's parameters");
+    }
+  }
+}
+
 py::handle object_at(Key key) { return static_cast<PyObject*>(const_cast<void*>(key)); }
 
 }  // namespace
@@ -137,15 +151,19 @@ at::Device PyFSDP::device_of(torch::nn::Module& root) {
 
 void PyFSDP::for_each_held(Key group, const std::function<void(MemoryUse, const at::Tensor&)>& visit) const {
   if (!is_alive(group)) return;
-  for (const auto& item : look_.attr("held_by")(object_at(group))) {
-    const auto [use, tensor] = item.cast<std::tuple<int, at::Tensor>>();
-    visit(static_cast<MemoryUse>(use), tensor);
-  }
+  guarded([&] {
+    for (const auto& item : look_.attr("held_by")(object_at(group))) {
+      const auto [use, tensor] = item.cast<std::tuple<int, at::Tensor>>();
+      visit(static_cast<MemoryUse>(use), tensor);
+    }
+  });
 }
 
 void PyFSDP::for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const {
   if (!is_alive(group)) return;
-  for (const auto& tensor : look_.attr("whole_parameters_of")(object_at(group))) visit(tensor.cast<at::Tensor>());
+  guarded([&] {
+    for (const auto& tensor : look_.attr("whole_parameters_of")(object_at(group))) visit(tensor.cast<at::Tensor>());
+  });
 }
 
 FSDPRuntime::Key PyFSDP::group_of(const at::Tensor& parameter) const {

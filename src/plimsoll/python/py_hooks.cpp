@@ -43,7 +43,7 @@ py::object& before_any_forward() {
 
 void before_forward(py::handle module, py::handle arguments) {
   if (is_transforming() || in_compiled_code()) return;
-  if (before_any_forward()) before_any_forward()();
+  if (const py::object function = before_any_forward()) function();  // A copy: it may set another one.
   const auto stand_in = PyModule::of(module);
   FoundTensors found;
   found.add(arguments);

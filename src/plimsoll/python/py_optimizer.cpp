@@ -15,6 +15,7 @@ std::vector<at::Tensor> PyOptimizer::parameters() const {
 }
 
 void PyOptimizer::for_each_state(const nn::StateVisitor& visit) const {
+  if (optimizer_.is_none()) return;  // It is gone.
   const py::object state = optimizer_.attr("state");
   if (!PyDict_Check(state.ptr())) return;  // One of the user's own that keeps it elsewhere.
   PyObject *key = nullptr, *values = nullptr;

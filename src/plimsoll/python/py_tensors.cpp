@@ -39,8 +39,13 @@ void unwrap_with_lock(const at::Tensor& wrapper, const capture::VisitTensor& vis
   try {
     unwrap(wrapper, visit, 0);
   } catch (py::error_already_set& error) {
-    // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of.
-    error.discard_as_unraisable("plimsoll: __tensor_flatten__ of a tensor subclass");
+    // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of. Ctrl-C is not
+    // lost.
+    if (error.matches(PyExc_KeyboardInterrupt)) {
+      PyErr_SetInterrupt();
+    } else {
+      error.discard_as_unraisable("plimsoll: __tensor_flatten__ of a tensor subclass");
+    }
   }
 }
 

@@ -82,16 +82,12 @@ void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
 void State::end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs) {
   call->ends_with_pass = inputs.empty();
   if (inputs.empty()) return;
-  auto handle = nn::register_multi_grad_hook(
-      inputs,
-      [state = weak_from_this(), call](const auto&) {
-        if (const auto alive = state.lock()) alive->after_backward(call);
-      },
-      nn::MultiGradMode::kAll);
-  if (std::any_of(inputs.begin(), inputs.end(), [](const auto& tensor) { return tensor.is_leaf(); })) {
-    std::lock_guard lock(mutex);
-    hooks_on_leaves.push_back(std::move(handle));
-  }
+  keep_if_on_leaves(inputs, nn::register_multi_grad_hook(
+                                inputs,
+                                [state = weak_from_this(), call](const auto&) {
+                                  if (const auto alive = state.lock()) alive->after_backward(call);
+                                },
+                                nn::MultiGradMode::kAll));
 }
 
 void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results) {
@@ -100,9 +96,15 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   {
     std::lock_guard lock(mutex);
     const auto own = calls.find(std::this_thread::get_id());
+    if (own == calls.end()) return;
+    auto& open = own->second;
+    const auto mine =
+        std::find_if(open.rbegin(), open.rend(), [&](const CallPtr& one) { return one->address == &module; });
     // A call that another hook broke off before this tracker heard of it.
-    if (own == calls.end() || own->second.back()->address != &module) return;
-    call = own->second.back();
+    if (mine == open.rend()) return;
+    call = *mine;
+    // What is still open within it was left by an exception that no hook is told of (Python's KeyboardInterrupt).
+    while (open.back() != call) drop_last(open);
     hook = user.post_forward;
   }
   const auto end = c10::make_scope_exit([&] { end_call(*call); });
@@ -111,22 +113,33 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   if (call->ends_with_pass) end_with(call, needing_gradients(arguments));  // Python tells named arguments only now.
   const auto outputs = needing_gradients(results);
   if (outputs.empty()) return;
-  nn::register_multi_grad_hook(
-      outputs,
-      [state = weak_from_this(), call](const auto&) {
-        if (const auto alive = state.lock()) alive->before_backward(call);
-      },
-      nn::MultiGradMode::kAny);
+  keep_if_on_leaves(outputs, nn::register_multi_grad_hook(
+                                 outputs,
+                                 [state = weak_from_this(), call](const auto&) {
+                                   if (const auto alive = state.lock()) alive->before_backward(call);
+                                 },
+                                 nn::MultiGradMode::kAny));
+}
+
+/// Hooks on what operators made go with the graph; those on leaves are to be removed.
+void State::keep_if_on_leaves(const std::vector<at::Tensor>& tensors, nn::HookHandle handle) {
+  if (std::none_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.is_leaf(); })) return;
+  std::lock_guard lock(mutex);
+  hooks_on_leaves.push_back(std::move(handle));
 }
 
 void State::end_call(const Call& call) {
   std::lock_guard lock(mutex);
   const auto own = calls.find(std::this_thread::get_id());
   if (own == calls.end() || own->second.back().get() != &call) return;
-  own->second.pop_back();
+  drop_last(own->second);
   if (own->second.empty()) calls.erase(own);
-  pop(running, call.name);
-  if (!call.in_backward) --forwards;
+}
+
+void State::drop_last(std::vector<CallPtr>& open) {
+  pop(running, open.back()->name);
+  if (!open.back()->in_backward) --forwards;
+  open.pop_back();
 }
 
 std::vector<nn::HookHandle> State::forget_leftovers() {

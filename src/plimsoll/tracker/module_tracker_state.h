@@ -83,7 +83,10 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
   void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
   void end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs);
+  void keep_if_on_leaves(const std::vector<at::Tensor>& tensors, nn::HookHandle handle);
   void end_call(const Call& call);
+  /// REQUIRES: mutex is held.
+  void drop_last(std::vector<CallPtr>& open);
 
   // --- Backward, on autograd's threads.
   void before_backward(const CallPtr& call);

@@ -43,52 +43,64 @@ void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
   for (const auto& [name, child] : nn::children_of(module)) add(*child, fqn + "." + name);
 }
 
+// [Note: what is done without the lock] Looking into a tensor, and putting a hook on one, may run code of another front
+// end's, on whose lock somebody may wait who is waiting for ours. So the lock is for the table alone.
+
 void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) {
   const auto owner = books_->owner(fqn);
-  const auto parameters = nn::parameters_of(module), buffers = nn::buffers_of(module);
-  std::lock_guard lock(mutex_);
-  for (const auto& parameter : parameters) {
-    if (managed_ != nullptr && managed_->owner_of(parameter)) continue;
-    watch(parameter, categories::kParameter, module, owner);
-  }
-  for (const auto& buffer : buffers) watch(buffer, categories::kBuffer, module, owner);
+  for (const auto& parameter : nn::parameters_of(module)) watch(parameter, categories::kParameter, module, owner);
+  for (const auto& buffer : nn::buffers_of(module)) watch(buffer, categories::kBuffer, module, owner);
 }
 
 void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
                            ledger::OwnerId owner) {
-  const auto [entry, is_new] = watched_.try_emplace(
-      tensor.unsafeGetTensorImpl(),
-      Watched{c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()),
-              &module,
-              category,
-              owner,
-              0,
-              {}});
-  auto& watched = entry->second;
-  if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
-  name(tensor, watched);
+  Seen seen;
+  {
+    std::lock_guard lock(mutex_);
+    if (category == categories::kParameter && managed_ != nullptr && managed_->owner_of(tensor)) return;
+    const auto [entry, is_new] = watched_.try_emplace(
+        tensor.unsafeGetTensorImpl(),
+        Watched{c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()),
+                &module,
+                category,
+                owner,
+                0,
+                {}});
+    auto& watched = entry->second;
+    if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
+    seen = {tensor, watched.category, watched.owner, watched.allocation, !watched.handles.empty()};
+  }
+  name(seen);
 }
 
-void WatchedTensors::name(const at::Tensor& tensor, Watched& watched) {
-  books_->name_tensor(tensor, watched.category, watched.owner);
-  watched.allocation = allocation_of(tensor);
-  if (watched.category != categories::kParameter) return;
-  if (tensor.grad().defined()) books_->name_tensor(tensor.grad(), categories::kGradient, watched.owner);
-  if (tensor.requires_grad() && watched.handles.empty()) hook_gradients(tensor, watched);
+void WatchedTensors::name(const Seen& seen) {
+  const auto& tensor = seen.tensor;
+  books_->name_tensor(tensor, seen.category, seen.owner);
+  const auto allocation = allocation_of(tensor);
+  std::vector<nn::HookHandle> handles;
+  if (seen.category == categories::kParameter) {
+    if (tensor.grad().defined()) books_->name_tensor(tensor.grad(), categories::kGradient, seen.owner);
+    if (tensor.requires_grad() && !seen.hooked) handles = hook_gradients(tensor);
+  }
+  std::lock_guard lock(mutex_);
+  const auto entry = watched_.find(tensor.unsafeGetTensorImpl());
+  if (entry == watched_.end()) return;
+  entry->second.allocation = allocation;
+  if (entry->second.handles.empty()) entry->second.handles = std::move(handles);
 }
 
 /// Both as it is computed, and as it stands in the parameter: what accumulates may be another tensor.
-void WatchedTensors::hook_gradients(const at::Tensor& parameter, Watched& watched) {
+std::vector<nn::HookHandle> WatchedTensors::hook_gradients(const at::Tensor& parameter) {
   // Weakly, because a hook on a tensor may outlive the tracker.
   const auto name = [self = weak_from_this(), key = parameter.unsafeGetTensorImpl()](const at::Tensor& gradient) {
     if (const auto alive = self.lock()) alive->name_gradient(key, gradient);
   };
-  watched.handles.push_back(nn::register_tensor_hook(parameter, [name](const at::Tensor& gradient) {
-    name(gradient);
-    return at::Tensor();
-  }));
-  watched.handles.push_back(
-      nn::register_post_accumulate_grad_hook(parameter, [name](const at::Tensor& tensor) { name(tensor.grad()); }));
+  return {nn::register_tensor_hook(parameter,
+                                   [name](const at::Tensor& gradient) {
+                                     name(gradient);
+                                     return at::Tensor();
+                                   }),
+          nn::register_post_accumulate_grad_hook(parameter, [name](const at::Tensor& tensor) { name(tensor.grad()); })};
 }
 
 void WatchedTensors::name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient) {
@@ -103,35 +115,45 @@ void WatchedTensors::name_gradient(c10::TensorImpl* parameter, const at::Tensor&
 }
 
 void WatchedTensors::look_again() {
-  std::lock_guard lock(mutex_);
-  for (auto entry = watched_.begin(); entry != watched_.end();) {
-    auto& watched = entry->second;
-    const auto alive = watched.tensor.lock();
-    if (!alive) {
+  std::vector<Seen> all;
+  std::vector<nn::HookHandle> to_remove;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto entry = watched_.begin(); entry != watched_.end();) {
+      auto& watched = entry->second;
+      const auto alive = watched.tensor.lock();
+      const at::Tensor tensor = alive ? at::Tensor(alive) : at::Tensor();
+      const bool is_managed = tensor.defined() && managed_ != nullptr && managed_->owner_of(tensor);  // By now.
+      if (tensor.defined() && !is_managed) {
+        all.push_back({tensor, watched.category, watched.owner, watched.allocation, !watched.handles.empty()});
+        ++entry;
+        continue;
+      }
+      if (is_managed) to_remove.insert(to_remove.end(), watched.handles.begin(), watched.handles.end());
       entry = watched_.erase(entry);
-      continue;
     }
-    const at::Tensor tensor(alive);
-    if (managed_ != nullptr && managed_->owner_of(tensor)) {  // By now.
-      for (auto& handle : watched.handles) handle.remove();
-      entry = watched_.erase(entry);
-      continue;
-    }
-    const bool unnamed = tensor.requires_grad() && (watched.handles.empty() || tensor.grad().defined());
-    if (allocation_of(tensor) != watched.allocation || unnamed) name(tensor, watched);
-    ++entry;
+  }
+  for (auto& handle : to_remove) handle.remove();
+  for (const auto& seen : all) {
+    const bool unnamed = seen.tensor.requires_grad() && (!seen.hooked || seen.tensor.grad().defined());
+    if (allocation_of(seen.tensor) != seen.allocation || unnamed) name(seen);
   }
 }
 
 void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& state) {
-  std::lock_guard lock(mutex_);
-  const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
-  auto owner = managed_ != nullptr && parameter.defined() ? managed_->owner_of(parameter) : std::nullopt;
-  if (!owner && entry != watched_.end()) owner = entry->second.owner;
+  std::optional<ledger::OwnerId> owner;
+  ledger::CategoryId category{};
+  {
+    std::lock_guard lock(mutex_);
+    category = state_category_;
+    if (managed_ != nullptr && parameter.defined()) owner = managed_->owner_of(parameter);
+    const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
+    if (!owner && entry != watched_.end()) owner = entry->second.owner;
+  }
   if (owner) {
-    books_->name_tensor(state, state_category_, *owner);
+    books_->name_tensor(state, category, *owner);
   } else {
-    books_->name_tensor(state, state_category_);
+    books_->name_tensor(state, category);
   }
 }
 

@@ -60,11 +60,20 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     std::vector<nn::HookHandle> handles;
   };
 
+  /// What the table had of a tensor when the lock was held.
+  struct Seen {
+    at::Tensor tensor;
+    ledger::CategoryId category{};
+    ledger::OwnerId owner{};
+    std::uint64_t allocation = 0;
+    bool hooked = false;
+  };
+
   void add_own(torch::nn::Module& module, const std::string& fqn);
   void watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
              ledger::OwnerId owner);
-  void name(const at::Tensor& tensor, Watched& watched);
-  void hook_gradients(const at::Tensor& parameter, Watched& watched);
+  void name(const Seen& seen);
+  std::vector<nn::HookHandle> hook_gradients(const at::Tensor& parameter);
   void name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient);
 
   const std::shared_ptr<Books> books_;
