@@ -1,0 +1,115 @@
+"""Categories and modules of a script that is run as it is."""
+
+import needs
+import pytest
+
+WHY_NOT = needs.why_no_package()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+
+PLAIN = """
+    import torch
+    from torch import nn
+    with torch.device("cuda"):
+        model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 1024))
+    optimizer = torch.optim.AdamW(model.parameters())
+    def step():
+        model(torch.ones(512, 1024, device="cuda")).sum().backward(); optimizer.step(); optimizer.zero_grad()
+"""
+SHARDED = """
+    import gc, os, torch, torch.distributed as dist
+    from torch import nn
+    from torch.distributed.fsdp import fully_shard
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"])); dist.init_process_group("nccl")
+    def build():
+        with torch.device("cuda"):
+            model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(2)))
+        for layer in model: fully_shard(layer)
+        return fully_shard(model)
+    def train(model):
+        model(torch.ones(2, 512, device="cuda")).sum().backward()
+        torch.ones(2, 2, device="cuda", requires_grad=True).clone().sum().backward()
+"""
+
+
+def contents(run):
+    assert run.code == 0, run.stderr
+    report = run.json
+    assert report["attribution"] is None and report["defects"] == []
+    peak = report["peak"]
+    assert sum(peak["categories"].values()) == peak["active_bytes"] == sum(cause["bytes"] for cause in report["causes"])
+    return peak["categories"], {module["name"]: module for module in report["modules"]}
+
+
+def test_a_plain_loop_is_told_by_category_and_module(plimsoll_run, script):
+    categories, modules = contents(plimsoll_run("--explain", script(PLAIN + "    step(); step()\n")))
+    parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
+    assert categories["Parameter"] == parameters and categories["OptState"] == 2 * parameters
+    assert modules[""]["type"] == "Sequential" and modules[""]["parameters"] == parameters // 4
+    assert modules["0"]["at_peak"]["Parameter"] == 1024 * 4096 * 4 + 4096 * 4
+    assert not any(module["fsdp_unit"] for module in modules.values())
+
+
+def test_models_that_are_gone_at_the_end_are_still_known(plimsoll_run, script):
+    _, modules = contents(plimsoll_run(script(PLAIN + "    step()\n    del model, optimizer, step\n")))
+    assert modules["2"]["type"] == "Linear" and modules["2"]["total_bytes"] > 0
+
+
+def test_several_models_go_by_their_classes(plimsoll_run, script):
+    two = """
+    class Critic(nn.Linear): pass
+    critic = Critic(1024, 1, device="cuda"); step()
+    critic(torch.ones(4, 1024, device="cuda")).sum().backward()
+    """
+    _, modules = contents(plimsoll_run(script(PLAIN + two)))
+    assert {"Sequential", "Sequential.0", "Critic"} <= modules.keys() and "" not in modules
+
+
+def test_without_categories_nothing_is_told(plimsoll_run, script):
+    run = plimsoll_run("--no-categories", script(PLAIN + "    step()\n"))
+    assert run.code == 0 and run.json["peak"]["categories"] is None and run.json["modules"] is None
+    assert run.json["peak"]["active_bytes"] > 0
+
+
+def test_what_ran_out_of_memory_is_told_too(plimsoll_run, script):
+    run = plimsoll_run("--gpu-memory", "700MiB", script(PLAIN + "    step()\n"))
+    assert run.code == 3 and run.json["fits"] is False
+    assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
+
+
+def test_a_model_under_fsdp_is_freed_as_without_us(plimsoll_run, script):
+    loop = """
+    for _ in range(3):
+        train(build())
+        while gc.collect(): pass
+        print("left", torch.cuda.memory_allocated())
+    dist.destroy_process_group()
+    """
+    run = plimsoll_run("--world-size", "4", script(SHARDED + loop))
+    left = [line for line in run.stdout.splitlines() if line.startswith("left")]
+    assert len(left) == 3 and left[1] == left[2], left
+    categories, modules = contents(run)
+    assert categories["Sharded Param"] > 0 and modules["0"]["fsdp_unit"]
+
+
+def test_two_models_under_fsdp_are_both_followed(plimsoll_run, script):
+    loop = """
+    class Teacher(nn.Sequential): pass
+    one, other = build(), build()
+    train(one); train(other)
+    dist.destroy_process_group()
+    """
+    categories, _ = contents(plimsoll_run("--world-size", "4", script(SHARDED + loop)))
+    shards = 2 * 2 * (512 * 512 + 512) * 4 // 4
+    assert categories["Sharded Param"] == shards and "Parameter" not in categories
+
+
+def test_cuda_that_is_first_used_in_compiled_code_leaves_it_without_hooks(plimsoll_run, script):
+    compiled = """
+    import torch, warnings; warnings.filterwarnings("error", message=".*global hooks.*")
+    make = torch.compile(lambda: torch.ones(64, 64, device="cuda"), backend="eager")
+    x = make()
+    model = torch.compile(torch.nn.Linear(64, 64, device="cuda"), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2): model(x).sum().backward(); optimizer.step(); optimizer.zero_grad()
+    """
+    contents(plimsoll_run(script(compiled)))
