@@ -128,10 +128,10 @@ set_up_python() {
 }
 
 set_up_test_packages() {
-  if ! is_done test_packages 4; then
-    run "installing what the tests need" pip install pytest pytest-xdist expecttest scikit-build-core mypy
+  if ! is_done test_packages 5; then
+    run "installing what the tests need" pip install pytest pytest-xdist expecttest scikit-build-core mypy cloudpickle
     try "installing transformers (optional)" pip install transformers || say "going on without transformers"
-    note_done test_packages 4
+    note_done test_packages 5
   fi
 }
 
