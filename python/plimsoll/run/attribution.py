@@ -29,8 +29,10 @@ class _Later:
 
 
 class Attribution:
-    def __init__(self, torch: Any, depth: int, defects: Defects) -> None:
-        self._torch = torch
+    """`wanted` is False with --no-categories: then nothing is watched, and nothing told."""
+
+    def __init__(self, wanted: bool, depth: int, defects: Defects) -> None:
+        self._wanted = wanted
         self._depth = depth
         self._defects = defects
         self._native: Optional[Any] = None
@@ -43,6 +45,8 @@ class Attribution:
 
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
+        if not self._wanted:
+            return
         try:
             native = importlib.import_module("plimsoll.native")
         except ImportError as error:
@@ -145,15 +149,3 @@ class Attribution:
             "sentence": rows.readable(cause["sentence"]),
             "owners": [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]],
         }
-
-
-class NoAttribution(Attribution):
-    """As asked: --no-categories."""
-
-    def __init__(self) -> None:
-        self._native = self._hooks = self._patches = self.reason = None
-        self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()
-        self._compiled = 0
-
-    def start(self) -> None:
-        pass

@@ -3,7 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional
 
 from plimsoll.run import record, snapshot, user_view
-from plimsoll.run.attribution import Attribution, NoAttribution
+from plimsoll.run.attribution import Attribution
 from plimsoll.run.compiled import Compiled
 from plimsoll.run.contents import MAX_ENTRIES, Contents
 from plimsoll.run.control import Control
@@ -45,7 +45,7 @@ class Watch:
         )
         self._oom = Oom(torch, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
         self._read_backs: Optional[ReadBacks] = None
-        self._attribution = Attribution(torch, settings.depth, defects) if settings.categories else NoAttribution()
+        self._attribution = Attribution(settings.categories, settings.depth, defects)
 
     def install(self) -> None:
         """Allocates nothing and initialises nothing. REQUIRES: torch is imported."""
