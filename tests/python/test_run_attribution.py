@@ -89,6 +89,7 @@ def test_a_model_under_fsdp_is_freed_as_without_us(plimsoll_run, script):
     assert len(left) == 3 and left[1] == left[2], left
     categories, modules = contents(run)
     assert categories["Sharded Param"] > 0 and modules["0"]["fsdp_unit"]
+    assert modules["0"]["at_peak"]["Sharded Param"] == (512 * 512 + 512) * 4 // 4
 
 
 def test_two_models_under_fsdp_are_both_followed(plimsoll_run, script):
