@@ -11,6 +11,7 @@ import warnings
 import weakref
 
 import torch
+import torch.distributed._tools.mod_tracker
 from torch import nn
 
 from plimsoll import FSDPMemTracker, MemTracker, ModTracker
@@ -419,10 +420,45 @@ def keyword_arguments_end_a_modules_backward():
 
     model, seen = Outer(), []
     with ModTracker() as tracker:
-        tracker.register_user_hooks(post_bw_hook=lambda module, name: seen.append((name, set(tracker.parents))))
+        tracker.register_user_hooks(
+            post_bw_hook=lambda module, _: seen.append((tracker.get_known_fqn(module), set(tracker.parents)))
+        )
         model(torch.ones(2, 8, requires_grad=True)).sum().backward()
     running = dict(seen)
     assert "Outer.second" not in running["Outer.first.inner"], running
+
+
+@claim
+def hooks_in_backward_get_what_torchs_get():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x, y):
+            return self.inner(x) * y, x + y
+
+    def seen_by(kind):
+        torch.manual_seed(0)
+        model, seen = Two(), []
+
+        def note(place):
+            return lambda module, args: seen.append((place, type(module).__name__, plain(args)))
+
+        with kind() as tracker:
+            tracker.register_user_hooks(pre_bw_hook=note("pre"), post_bw_hook=note("post"))
+            for needs_gradient in (True, False):
+                inputs = (torch.ones(2, 4, requires_grad=needs_gradient), torch.ones(2, 4, requires_grad=needs_gradient))
+                sum(output.sum() for output in model(*inputs)).backward()
+        return sorted(seen, key=str)
+
+    def plain(value):
+        if isinstance(value, (tuple, list)):
+            return type(value)(plain(one) for one in value)
+        return value.tolist() if value is not None else None
+
+    ours, theirs = seen_by(ModTracker), seen_by(torch.distributed._tools.mod_tracker.ModTracker)
+    assert ours == theirs, (ours, theirs)
 
 
 @claim

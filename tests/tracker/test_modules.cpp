@@ -67,13 +67,13 @@ TEST_CASE("user hooks are called at every state, with the modules that are runni
             heard.push_back("post forward " + nn::class_name(module) + ":" + running());
           },
       .pre_backward =
-          [&](torch::nn::Module* module, const std::string& fqn) {
+          [&](torch::nn::Module* module, const std::string& fqn, const auto&) {
             CHECK(tracker.is_bw());
             CHECK(module != nullptr);
             heard.push_back("pre backward " + fqn + ":" + running());
           },
-      .post_backward = [&](torch::nn::Module*,
-                           const std::string& fqn) { heard.push_back("post backward " + fqn + ":" + running()); },
+      .post_backward = [&](torch::nn::Module*, const std::string& fqn,
+                           const auto&) { heard.push_back("post backward " + fqn + ":" + running()); },
   });
   const auto scope = tracker.enter();
   model(at::ones({2, 8})).sum().backward();
@@ -196,8 +196,9 @@ TEST_CASE("a module that gives what it took begins its backward before it ends i
   MemTracker tracker;
   PassedThrough model;
   std::vector<std::string> heard;
-  tracker.register_user_hooks({.pre_backward = [&](auto*, const auto& fqn) { heard.push_back("pre " + fqn); },
-                               .post_backward = [&](auto*, const auto& fqn) { heard.push_back("post " + fqn); }});
+  tracker.register_user_hooks(
+      {.pre_backward = [&](auto*, const auto& fqn, const auto&) { heard.push_back("pre " + fqn); },
+       .post_backward = [&](auto*, const auto& fqn, const auto&) { heard.push_back("post " + fqn); }});
   const auto scope = tracker.enter();
   model(at::ones({2, 8})).sum().backward();
   CHECK(heard == std::vector<std::string>{"pre PassedThrough.first", "pre PassedThrough.nothing",

@@ -158,7 +158,7 @@ TEST_CASE("a model that is gone before its backward leaves the memory counted") 
   at::Tensor loss;
   std::vector<bool> was_there;
   tracker.register_user_hooks(
-      {.pre_backward = [&](auto* module, const auto&) { was_there.push_back(module != nullptr); }});
+      {.pre_backward = [&](auto* module, const auto&, const auto&) { was_there.push_back(module != nullptr); }});
   {
     models::MLP model(8, 16, 4);
     loss = model(at::ones({2, 8})).sum();

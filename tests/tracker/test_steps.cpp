@@ -123,7 +123,7 @@ TEST_CASE("two forward passes before either backward end each with their own") {
   MemTracker tracker;
   tracker.track_external(model);
   std::vector<std::string> ended;
-  tracker.register_user_hooks({.post_backward = [&](auto*, const auto& fqn) { ended.push_back(fqn); }});
+  tracker.register_user_hooks({.post_backward = [&](auto*, const auto& fqn, const auto&) { ended.push_back(fqn); }});
   const auto scope = tracker.enter();
   auto first = model(batch).sum(), second = model(batch).sum();
   const std::vector<std::string> all{"MLP.fc2", "MLP.act", "MLP.fc1", "MLP"};

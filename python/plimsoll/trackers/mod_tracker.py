@@ -49,7 +49,8 @@ class ModTracker:
         post_bw_hook: Optional[Callable[..., Any]] = None,
     ) -> None:
         """Markers, called with the module (None where it is gone) and the tensors at that place: inputs; inputs and outputs; and
-        in backward the name of the module. Clear them before others are registered."""
+        in backward, in the forms that torch gives them, the first gradient of an output, ``(gradient,)``, and those of the inputs,
+        ``([gradient, ...],)``; ``()`` where none of them needs one. Clear them before others are registered."""
         if self._has_user_hooks:
             raise AssertionError("there are user hooks already: call clear_user_hooks before others are registered")
         self._native.register_user_hooks(pre_fw_hook, post_fw_hook, pre_bw_hook, post_bw_hook)

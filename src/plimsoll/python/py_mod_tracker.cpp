@@ -1,8 +1,6 @@
 #include "plimsoll/python/py_mod_tracker.h"
 
 #include <optional>
-#include <set>
-#include <string>
 
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/tracker/module_tracker.h"
@@ -12,9 +10,10 @@ namespace {
 
 using namespace py::literals;
 
-py::list list_of(const nn::Tensors& tensors) {
+template <class Tensors>
+py::list list_of(const Tensors& tensors) {
   py::list list;
-  for (const auto& tensor : tensors) list.append(tensor);
+  for (const at::Tensor& tensor : tensors) list.append(tensor.defined() ? py::cast(tensor) : py::none());
   return list;
 }
 
@@ -27,35 +26,42 @@ class SharedFunction {
           delete owned;
         }) {}
 
-  template <class... Arguments>
-  void operator()(const torch::nn::Module* module, const Arguments&... arguments) const {
+  /// `values()` are the arguments after the module, made while the interpreter's lock is held.
+  template <class Values>
+  void operator()(const torch::nn::Module* module, const Values& values) const {
     const py::gil_scoped_acquire lock;
-    (*function_)(PyModule::object_of(module), value(arguments)...);
+    (*function_)(PyModule::object_of(module), *py::tuple(values()));
   }
 
  private:
-  static py::list value(const nn::Tensors& tensors) { return list_of(tensors); }
-  static py::str value(const std::string& name) { return name; }
-
   std::shared_ptr<py::object> function_;
 };
 
+// Gradients have the forms that torch's hooks on several tensors give them: the first of any is the only argument, all
+// of them are one list, and where a backward ends with the pass there is none.
 void register_user_hooks(ModuleTracker& tracker, const py::object& pre_forward, const py::object& post_forward,
                          const py::object& pre_backward, const py::object& post_backward) {
   ModuleHooks hooks;
   if (!pre_forward.is_none()) {
-    hooks.pre_forward = [hook = SharedFunction(pre_forward)](auto& module, auto& given) { hook(&module, given); };
+    hooks.pre_forward = [hook = SharedFunction(pre_forward)](auto& module, auto& given) {
+      hook(&module, [&] { return py::make_tuple(list_of(given)); });
+    };
   }
   if (!post_forward.is_none()) {
     hooks.post_forward = [hook = SharedFunction(post_forward)](auto& module, auto& given, auto& results) {
-      hook(&module, given, results);
+      hook(&module, [&] { return py::make_tuple(list_of(given), list_of(results)); });
     };
   }
   if (!pre_backward.is_none()) {
-    hooks.pre_backward = [hook = SharedFunction(pre_backward)](auto* module, const auto& fqn) { hook(module, fqn); };
+    hooks.pre_backward = [hook = SharedFunction(pre_backward)](auto* module, const auto&, const auto& gradients) {
+      hook(module, [&] { return py::make_tuple(py::tuple(list_of(gradients))); });
+    };
   }
   if (!post_backward.is_none()) {
-    hooks.post_backward = [hook = SharedFunction(post_backward)](auto* module, const auto& fqn) { hook(module, fqn); };
+    hooks.post_backward = [hook = SharedFunction(post_backward)](auto* module, const auto&, const auto& gradients) {
+      hook(module,
+           [&] { return py::make_tuple(gradients.empty() ? py::tuple() : py::make_tuple(list_of(gradients))); });
+    };
   }
   tracker.register_user_hooks(std::move(hooks));
 }

@@ -83,8 +83,10 @@ void MemTracker::Impl::add_hooks() {
       .pre_forward = [this](auto& module, auto& arguments) { before_forward(module, arguments); },
       .post_forward = [this](auto& module, auto& arguments,
                              auto& results) { after_forward(module, arguments, results); },
-      .pre_backward = [this](auto* module, const auto& fqn) { before_backward(module, fqn); },
-      .post_backward = [this](auto* module, const auto& fqn) { after_backward(module, fqn); },
+      .pre_backward = [this](auto* module, const auto& fqn,
+                             const auto& gradients) { before_backward(module, fqn, gradients); },
+      .post_backward = [this](auto* module, const auto& fqn,
+                              const auto& gradients) { after_backward(module, fqn, gradients); },
   });
   modules.on_pass_end(
       [this](int pass) { books.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); }); });
@@ -197,7 +199,7 @@ void MemTracker::Impl::after_forward(torch::nn::Module& module, nn::Tensors& arg
   if (user_hooks.post_forward) user_hooks.post_forward(module, arguments, results);
 }
 
-void MemTracker::Impl::before_backward(torch::nn::Module* module, const std::string& fqn) {
+void MemTracker::Impl::before_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients) {
   books.refresh();
   if (module != nullptr) {
     books.with_ledger([&](ledger::Ledger& ledger) {
@@ -207,10 +209,10 @@ void MemTracker::Impl::before_backward(torch::nn::Module* module, const std::str
       }
     });
   }
-  if (user_hooks.pre_backward) user_hooks.pre_backward(module, fqn);
+  if (user_hooks.pre_backward) user_hooks.pre_backward(module, fqn, gradients);
 }
 
-void MemTracker::Impl::after_backward(torch::nn::Module* module, const std::string& fqn) {
+void MemTracker::Impl::after_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients) {
   books.refresh();
   if (module != nullptr) {
     books.with_ledger([&](ledger::Ledger& ledger) {
@@ -219,7 +221,7 @@ void MemTracker::Impl::after_backward(torch::nn::Module* module, const std::stri
       }
     });
   }
-  if (user_hooks.post_backward) user_hooks.post_backward(module, fqn);
+  if (user_hooks.post_backward) user_hooks.post_backward(module, fqn, gradients);
 }
 
 void MemTracker::Impl::after_step(nn::StepObservable& optimizer) {

@@ -36,8 +36,8 @@ class MemTracker::Impl {
   // --- What the hooks tell.
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
   void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
-  void before_backward(torch::nn::Module* module, const std::string& fqn);
-  void after_backward(torch::nn::Module* module, const std::string& fqn);
+  void before_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients);
+  void after_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients);
   void after_step(nn::StepObservable& optimizer);
 
   // --- Peaks, of all devices. Outside of scopes: as they were at the end of the last one.

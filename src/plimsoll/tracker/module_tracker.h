@@ -17,13 +17,18 @@
 
 namespace plimsoll {
 
+using Gradients = std::vector<at::Tensor>;
+
 /// Called around a module's forward and backward. Markers only: they are not to change what they see. In backward the
 /// module may be gone, and is then null.
 struct ModuleHooks {
   std::function<void(torch::nn::Module&, nn::Tensors& arguments)> pre_forward = nullptr;
   std::function<void(torch::nn::Module&, nn::Tensors& arguments, nn::Tensors& results)> post_forward = nullptr;
-  std::function<void(torch::nn::Module*, const std::string& fqn)> pre_backward = nullptr;
-  std::function<void(torch::nn::Module*, const std::string& fqn)> post_backward = nullptr;
+  /// With the first gradient of its results that is there.
+  std::function<void(torch::nn::Module*, const std::string& fqn, const Gradients&)> pre_backward = nullptr;
+  /// With those of its arguments, undefined for those that the pass did not reach. None where the module's backward
+  /// ends with the whole pass, because no argument needs a gradient.
+  std::function<void(torch::nn::Module*, const std::string& fqn, const Gradients&)> post_backward = nullptr;
 };
 
 using nn::is_gone;

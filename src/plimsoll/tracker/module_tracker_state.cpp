@@ -84,8 +84,8 @@ void State::end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs)
   if (inputs.empty()) return;
   keep_if_on_leaves(inputs, nn::register_multi_grad_hook(
                                 inputs,
-                                [state = weak_from_this(), call](const auto&) {
-                                  if (const auto alive = state.lock()) alive->after_backward(call);
+                                [state = weak_from_this(), call](const Gradients& gradients) {
+                                  if (const auto alive = state.lock()) alive->after_backward(call, gradients);
                                 },
                                 nn::MultiGradMode::kAll));
 }
@@ -115,8 +115,8 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   if (outputs.empty()) return;
   keep_if_on_leaves(outputs, nn::register_multi_grad_hook(
                                  outputs,
-                                 [state = weak_from_this(), call](const auto&) {
-                                   if (const auto alive = state.lock()) alive->before_backward(call);
+                                 [state = weak_from_this(), call](const Gradients& gradients) {
+                                   if (const auto alive = state.lock()) alive->before_backward(call, gradients);
                                  },
                                  nn::MultiGradMode::kAny));
 }
@@ -149,7 +149,7 @@ std::vector<nn::HookHandle> State::forget_leftovers() {
 
 // --- backward, on autograd's threads
 
-void State::before_backward(const CallPtr& call) {
+void State::before_backward(const CallPtr& call, const Gradients& gradients) {
   const int id = torch::autograd::get_current_graph_task_id();
   ModuleHooks hooks;
   bool first = false, over = false;
@@ -174,20 +174,21 @@ void State::before_backward(const CallPtr& call) {
       if (const auto alive = end->state.lock()) alive->finish_pass(end->pass);
     });
   }
-  if (hooks.pre_backward) hooks.pre_backward(call->module.lock().get(), *call->name);
-  if (over && hooks.post_backward) hooks.post_backward(call->module.lock().get(), *call->name);
+  if (hooks.pre_backward) hooks.pre_backward(call->module.lock().get(), *call->name, gradients);
+  // The gradient of what it gave is that of what it took.
+  if (over && hooks.post_backward) hooks.post_backward(call->module.lock().get(), *call->name, gradients);
 }
 
-void State::after_backward(const CallPtr& call) {
+void State::after_backward(const CallPtr& call, const Gradients& gradients) {
   const int id = torch::autograd::get_current_graph_task_id();
-  std::function<void(torch::nn::Module*, const std::string&)> hook;
+  decltype(user.post_backward) hook;
   {
     std::lock_guard lock(mutex);
     call->ended_in = id;
     if (call->begun_in != id) return;
     hook = user.post_backward;
   }
-  if (hook) hook(call->module.lock().get(), *call->name);
+  if (hook) hook(call->module.lock().get(), *call->name, gradients);
   std::lock_guard lock(mutex);
   pop(running, call->name);
   if (const auto pass = passes.find(id); pass != passes.end()) pop(pass->second.running, call->name);
@@ -201,7 +202,7 @@ void State::finish_pass(int id) {
     if (const auto pass = passes.find(id); pass != passes.end()) ending.swap(pass->second.ending);
   }
   std::ranges::sort(ending, std::greater(), [](const CallPtr& call) { return call->number; });
-  for (const auto& call : ending) after_backward(call);
+  for (const auto& call : ending) after_backward(call, {});
   end_pass(id);
 }
 

@@ -89,8 +89,8 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   void drop_last(std::vector<CallPtr>& open);
 
   // --- Backward, on autograd's threads.
-  void before_backward(const CallPtr& call);
-  void after_backward(const CallPtr& call);
+  void before_backward(const CallPtr& call, const Gradients& gradients);
+  void after_backward(const CallPtr& call, const Gradients& gradients);
   void finish_pass(int id);
   void end_pass(int id);
 

@@ -27,8 +27,8 @@ struct Looker {
   ModuleHooks hooks() {
     return {.pre_forward = [this](auto&, auto&) { look(); },
             .post_forward = [this](auto&, auto&, auto&) { look(); },
-            .pre_backward = [this](auto*, const auto&) { look(); },
-            .post_backward = [this](auto*, const auto&) { look(); }};
+            .pre_backward = [this](auto*, const auto&, const auto&) { look(); },
+            .post_backward = [this](auto*, const auto&, const auto&) { look(); }};
   }
 };
 
