@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "plimsoll/fsdp/memory_use.h"
@@ -25,6 +26,7 @@ enum class Stage : std::uint8_t {
   kAfterPostBackward,
   kUnshardByHand,  ///< FSDPModule::unshard begins.
 };
+inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::kUnshardByHand) + 1;
 
 /// Called on the thread that does the work: the caller's in forward, autograd's in backward; observers in the order of
 /// their coming. An After comes only where the stage did not end by an exception. Observers change nothing, call
@@ -57,13 +59,13 @@ class RuntimeObservation {
 // --- For the runtime.
 
 namespace detail {
-extern std::atomic<bool> runtime_observed;
+extern std::atomic<int> runtime_observers;
 void tell_stage(Stage stage, const FSDPState& state);
 void tell_stage(Stage stage, const FSDPParamGroup& group);
 void tell_memory(MemoryUse use, const at::Tensor& tensor);
 }  // namespace detail
 
-inline bool is_observed() { return detail::runtime_observed.load(std::memory_order_relaxed); }
+inline bool is_observed() { return detail::runtime_observers.load(std::memory_order_relaxed) != 0; }
 inline void tell(Stage stage, const FSDPState& state) {
   if (is_observed()) detail::tell_stage(stage, state);
 }

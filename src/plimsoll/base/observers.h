@@ -1,0 +1,36 @@
+#pragma once
+
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+namespace plimsoll {
+
+/// Who is told of something. Whoever tells holds the lock shared: once remove() has returned, no call to the observer
+/// is under way. Thread-safe.
+template <class Observer>
+class Observers {
+ public:
+  void add(Observer& observer) {
+    const std::unique_lock lock(mutex_);
+    all_.push_back(&observer);
+  }
+
+  void remove(Observer& observer) {
+    const std::unique_lock lock(mutex_);
+    std::erase(all_, &observer);
+  }
+
+  /// In the order of their coming. REQUIRES: `tell` neither adds nor removes observers.
+  template <class Tell>
+  void for_each(const Tell& tell) {
+    const std::shared_lock lock(mutex_);
+    for (auto* observer : all_) tell(*observer);
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  std::vector<Observer*> all_;
+};
+
+}  // namespace plimsoll
