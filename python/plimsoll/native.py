@@ -2,6 +2,7 @@
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -38,3 +39,8 @@ def load() -> ModuleType:
 
 
 _C = load()
+if TYPE_CHECKING:
+    from plimsoll._C import MemoryUse as MemoryUse
+    from plimsoll._C import Stage as Stage
+else:
+    MemoryUse, Stage = _C.MemoryUse, _C.Stage

@@ -22,7 +22,7 @@ def test_the_package_is_strict(tmp_path):
 
 
 def stub_names():
-    """{"": functions and classes, class: its methods}."""
+    """{"": functions and classes, class: its methods and values}."""
     tree = ast.parse((PACKAGE / "_C.pyi").read_text())
     names = {"": set()}
     for node in tree.body:
@@ -30,6 +30,7 @@ def stub_names():
             names[""].add(node.name)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in ("Recomputation", "StateCreation"):
             names[node.name] = {part.name for part in node.body if isinstance(part, ast.FunctionDef) and part.name != "__init__"}
+            names[node.name] |= {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
     return names
 
 
@@ -38,7 +39,7 @@ import json
 from plimsoll import native
 module = native._C
 names = {"": [name for name in dir(module) if not name.startswith("_")]}
-for kind in ("Tracker", "ModuleTracker"):
+for kind in ("Tracker", "ModuleTracker", "MemoryUse", "Stage"):
     names[kind] = [name for name in vars(getattr(module, kind)) if not name.startswith("_")]
 print(json.dumps(names))
 """

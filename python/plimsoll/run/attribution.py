@@ -52,9 +52,9 @@ class Attribution:
         except ImportError as error:
             self.reason = f"categories and modules are not told: {error}"
             return
-        self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp_hooks"))
+        self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp2.parts"))
         self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
-        self._hooks.guard = self._defects.guarded
+        self._hooks.defects = self._defects
         native._C.start_late_sources()
         self._native.enter()
         if self._compiled:  # CUDA's first use is in compiled code.
@@ -63,10 +63,10 @@ class Attribution:
         after_import.call(_FSDP, lambda _: self._defects.guarded(None, self._see_fsdp))
 
     def _see_fsdp(self) -> None:
-        fsdp_hooks = importlib.import_module("plimsoll.trackers.fsdp_hooks")
-        self._patches = fsdp_hooks.patches
+        self._patches = importlib.import_module("plimsoll.trackers.fsdp2.patches").patches
         self._patches.acquire()
-        fsdp_hooks.on_forward = lambda state, module: self._defects.guarded(None, self._fsdp_forward, state, module)
+        stages = importlib.import_module("plimsoll.trackers.fsdp2.stages")
+        stages.on_forward = lambda state, module: self._defects.guarded(None, self._fsdp_forward, state, module)
 
     def _fsdp_forward(self, state: Any, module: Any) -> None:
         """The outermost comes first, and brings all below it."""

@@ -16,10 +16,13 @@ class Defects:
         if text not in self.texts and len(self.texts) < _MOST:
             self.texts.append(text)
 
+    def failed(self, part: str, error: BaseException) -> None:
+        self.note(f"{part}: {error!r}")
+
     def guarded(self, otherwise: Result, part: Callable[..., Result], *args: Any) -> Result:
         """What one part failed to see must not cost what the others saw. `EnoughSteps` passes: it is no Exception."""
         try:
             return part(*args)
         except Exception as error:
-            self.note(f"{getattr(part, '__qualname__', part)}: {error!r}")
+            self.failed(getattr(part, "__qualname__", str(part)), error)
             return otherwise

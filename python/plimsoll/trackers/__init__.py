@@ -4,7 +4,7 @@
     ref_types                                     categories and states, as enumerations
     snapshots, display                            torch's dictionaries and printed forms
     hooks                                         how modules, optimizers and checkpoints are seen
-    fsdp_hooks                                    how FSDP2 is seen
+    fsdp2                                         how FSDP2 is seen
     fake                                          memory under FakeTensorMode and on meta
 """
 

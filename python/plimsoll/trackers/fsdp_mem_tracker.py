@@ -9,7 +9,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.utils.weak import WeakIdKeyDictionary
 
 from plimsoll.native import _C
-from plimsoll.trackers import fsdp_hooks
+from plimsoll.trackers.fsdp2 import parts
+from plimsoll.trackers.fsdp2.patches import patches
 from plimsoll.trackers.mem_tracker import MemTracker
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType
 from plimsoll.trackers.results import Explanation
@@ -39,7 +40,7 @@ class FSDPMemTracker(MemTracker):
 
     def __init__(self, mod: nn.Module, optm: Optional[optim.Optimizer] = None) -> None:
         if not isinstance(mod, FSDPModule):
-            fsdp_hooks.device_of(mod)  # It says what to do.
+            parts.device_of(mod)  # It says what to do.
         self._root_mod = mod
         self._optm = optm
         super().__init__()
@@ -49,7 +50,7 @@ class FSDPMemTracker(MemTracker):
             super().track_external(optm)
 
     def _make_native(self) -> Any:
-        return _C.Tracker(fsdp_hooks)
+        return _C.Tracker(parts)
 
     def track_inputs(self, inputs: Tuple[Any, ...]) -> None:
         """The tensors in there are ``Inputs``."""
@@ -62,12 +63,12 @@ class FSDPMemTracker(MemTracker):
 
     def _watch(self) -> None:
         super()._watch()
-        fsdp_hooks.patches.acquire()
+        patches.acquire()
         for module in self._root_mod.modules():
-            fsdp_hooks.state_of(module)
+            parts.state_of(module)
 
     def _unwatch(self) -> None:
-        fsdp_hooks.patches.release()
+        patches.release()
         super()._unwatch()
 
     @property

@@ -5,11 +5,12 @@ of them is entered. What they see goes to the native part, which tells every tra
 wrapped where torch keeps it for the second time: what it allocates then is activations, and not temporaries of backward.
 """
 
+import functools
 import sys
 import threading
 import weakref
 from types import CodeType, FrameType
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Protocol, Tuple
 
 import torch
 import torch.utils.checkpoint
@@ -23,11 +24,11 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from plimsoll.native import _C
 
 
-def _guarded(hook: Callable[..., None], guard: Callable[..., Any]) -> Callable[..., None]:
-    def run(*args: Any) -> None:
-        guard(None, hook, *args)
+class Defects(Protocol):
+    """Who is told what a hook raised, which then raises nothing (plimsoll.run.defects)."""
 
-    return run
+    def failed(self, part: str, error: BaseException) -> None: ...
+    def guarded(self, otherwise: None, part: Callable[..., None], *args: Any) -> None: ...
 
 
 # -- optimizers ----------------------------------------------------------------------------------------------------------
@@ -148,9 +149,9 @@ class _Checkpoints:
 
 class Hooks:
     """The hooks of the process. `acquire` and `release` come in pairs; so do `suspend` and `resume`, between which nothing is
-    seen of modules. `guard(otherwise, function, *args)` calls a hook, where what it raises must not reach the script."""
+    seen of modules. `defects` is there where what a hook raises must not reach the script."""
 
-    guard: Optional[Callable[..., Any]] = None
+    defects: Optional[Defects] = None
 
     def __init__(self) -> None:
         self._users = 0
@@ -163,21 +164,22 @@ class Hooks:
         self._users += 1
         if self._users > 1:
             return
+        _C.set_on_defect(self.defects.failed if self.defects is not None else None)
         self._handles = [
-            register_optimizer_step_pre_hook(self._as_hook(_steps.begin)),
-            register_optimizer_step_post_hook(self._as_hook(_steps.end)),
+            register_optimizer_step_pre_hook(self._guarded(_steps.begin)),
+            register_optimizer_step_post_hook(self._guarded(_steps.end)),
         ]
         self._checkpoints.install()
         if not self._suspended:
             self._see_modules()
 
-    def _as_hook(self, function: Callable[..., None]) -> Callable[..., None]:
-        return function if self.guard is None else _guarded(function, self.guard)
+    def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
+        return hook if self.defects is None else functools.partial(self.defects.guarded, None, hook)
 
     def _see_modules(self) -> None:
         self._module_handles = [
-            register_module_forward_pre_hook(self._as_hook(_C.before_forward)),
-            register_module_forward_hook(self._as_hook(_C.after_forward), with_kwargs=True, always_call=True),
+            register_module_forward_pre_hook(_C.before_forward),
+            register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
         ]
 
     def _see_no_modules(self) -> None:

@@ -1,5 +1,7 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include "plimsoll/python/py_fsdp.h"
+#include "plimsoll/python/py_hooks.h"
 #include "plimsoll/python/py_leaf_hooks.h"
 #include "plimsoll/python/py_mod_tracker.h"
 #include "plimsoll/python/py_tensors.h"
@@ -14,6 +16,7 @@ void bind_all(py::module_& module) {
   plimsoll::python::bind_trackers(module);
   plimsoll::python::bind_mod_tracker(module);
   plimsoll::python::bind_hooks(module);
+  plimsoll::python::bind_fsdp(module);
 }
 
 }  // namespace

@@ -3,18 +3,22 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "plimsoll/base/observers.h"
 #include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/python/by_object.h"
+#include "plimsoll/python/py_errors.h"
 #include "plimsoll/python/py_module.h"
 
 namespace plimsoll::python {
 
+using namespace py::literals;
 using fsdp::MemoryUse;
 using fsdp::Stage;
 
@@ -22,44 +26,22 @@ namespace {
 
 using Key = FSDPRuntime::Key;
 
-/// Who listens. Whoever tells holds the lock shared, so that nobody is called after its stop().
-struct Listeners {
-  std::shared_mutex mutex;
-  std::vector<FSDPRuntime::Listener*> all;
+/// Who listens. Never destroyed: models may outlive statics.
+Observers<FSDPRuntime::Listener>& listeners() {
+  static auto* const all = new Observers<FSDPRuntime::Listener>;
+  return *all;
+}
 
-  static Listeners& of_process() {
-    static auto* const listeners = new Listeners;
-    return *listeners;
-  }
+using Token = std::shared_ptr<const void>;
 
-  template <class Tell>
-  void tell(const Tell& tell) {
-    const std::shared_lock lock(mutex);
-    for (auto* listener : all) tell(*listener);
-  }
-};
-
-/// A token that lives as long as an object of Python's. Guarded by the interpreter's lock.
-struct Life {
-  std::shared_ptr<const void> token;
-  py::object weak_reference;
-};
-
-std::unordered_map<PyObject*, Life>& lives() {
-  static auto* const all = new std::unordered_map<PyObject*, Life>;
+/// Tokens that live as long as states and groups do.
+ByObject<Token>& lives() {
+  static auto* const all = new ByObject<Token>;
   return *all;
 }
 
 FSDPRuntime::Life life_of(py::handle object) {
-  auto& all = lives();
-  const auto known = all.find(object.ptr());
-  if (known != all.end()) return known->second.token;
-  auto* const address = object.ptr();
-  const py::cpp_function gone([address](const py::handle&) { const auto entry = lives().extract(address); });
-  py::object weak_reference = py::weakref(object, gone);
-  auto token = std::make_shared<int>(0);
-  all.emplace(address, Life{token, std::move(weak_reference)});
-  return token;
+  return lives().get(object, [] { return std::make_shared<int>(0); });
 }
 
 /// Which group a parameter belongs to.
@@ -86,23 +68,13 @@ struct ThreadUse {
 };
 thread_local std::vector<ThreadUse> uses;
 
-bool is_alive(Key object) { return lives().contains(static_cast<PyObject*>(const_cast<void*>(object))); }
-
-/// Where nothing may be thrown. Ctrl-C is not lost: the interpreter is told again.
-template <class Function>
-void guarded(const Function& function) noexcept {
-  try {
-    function();
-  } catch (py::error_already_set& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();
-    } else {
-      error.discard_as_unraisable("plimsoll: looking at FSDP2's parameters");
-    }
-  }
+/// Null where it is gone.
+py::handle object_at(Key key) {
+  auto* const object = static_cast<PyObject*>(const_cast<void*>(key));
+  return lives().find(object) == nullptr ? nullptr : object;
 }
 
-py::handle object_at(Key key) { return static_cast<PyObject*>(const_cast<void*>(key)); }
+constexpr auto* kLooking = "plimsoll: looking at FSDP2's parameters";
 
 }  // namespace
 
@@ -118,17 +90,13 @@ PyFSDP::~PyFSDP() {
 // Somebody who tells may need the interpreter's lock to come to an end; so whoever waits for him gives it away.
 void PyFSDP::listen(Listener& listener) {
   const py::gil_scoped_release release;
-  auto& listeners = Listeners::of_process();
-  const std::unique_lock lock(listeners.mutex);
-  listeners.all.push_back(&listener);
   own_ = &listener;
+  listeners().add(listener);
 }
 
 void PyFSDP::stop() {
   const py::gil_scoped_release release;
-  auto& listeners = Listeners::of_process();
-  const std::unique_lock lock(listeners.mutex);
-  std::erase(listeners.all, own_);
+  if (auto* own = std::exchange(own_, nullptr)) listeners().remove(*own);
 }
 
 std::optional<FSDPRuntime::State> PyFSDP::state_of(torch::nn::Module& module) {
@@ -150,19 +118,21 @@ at::Device PyFSDP::device_of(torch::nn::Module& root) {
 }
 
 void PyFSDP::for_each_held(Key group, const std::function<void(MemoryUse, const at::Tensor&)>& visit) const {
-  if (!is_alive(group)) return;
-  guarded([&] {
-    for (const auto& item : look_.attr("held_by")(object_at(group))) {
-      const auto [use, tensor] = item.cast<std::tuple<int, at::Tensor>>();
-      visit(static_cast<MemoryUse>(use), tensor);
+  const auto object = object_at(group);
+  if (!object) return;
+  discarding_errors(kLooking, [&] {
+    for (const auto& item : look_.attr("held_by")(object)) {
+      const auto [use, tensor] = item.cast<std::tuple<MemoryUse, at::Tensor>>();
+      visit(use, tensor);
     }
   });
 }
 
 void PyFSDP::for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const {
-  if (!is_alive(group)) return;
-  guarded([&] {
-    for (const auto& tensor : look_.attr("whole_parameters_of")(object_at(group))) visit(tensor.cast<at::Tensor>());
+  const auto object = object_at(group);
+  if (!object) return;
+  discarding_errors(kLooking, [&] {
+    for (const auto& tensor : look_.attr("whole_parameters_of")(object)) visit(tensor.cast<at::Tensor>());
   });
 }
 
@@ -182,19 +152,22 @@ std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const no
 
 // --- What it tells --------------------------------------------------------------------------------------------------
 
+namespace {
+
 void tell_state(Stage stage, py::handle state) {
-  Listeners::of_process().tell([&](auto& listener) { listener.state_in(stage, state.ptr()); });
+  listeners().for_each([&](auto& listener) { listener.state_in(stage, state.ptr()); });
 }
 
 void tell_group(Stage stage, py::handle group) {
-  Listeners::of_process().tell([&](auto& listener) { listener.group_in(stage, group.ptr()); });
+  listeners().for_each([&](auto& listener) { listener.group_in(stage, group.ptr()); });
 }
 
 void tell_memory(MemoryUse use, const at::Tensor& tensor, py::handle group) {
   if (!tensor.defined()) return;
-  Listeners::of_process().tell([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
+  listeners().for_each([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
 }
 
+/// The parameter, whole or not, is the group's. Gradients of a whole one are the group's unsharded gradients.
 void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) {
   auto& parameters = Parameters::of_process();
   bool is_new = false;
@@ -213,17 +186,70 @@ void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) 
   }
   if (!is_new || !whole || !parameter.requires_grad()) return;
   nn::register_tensor_hook(parameter, [key = static_cast<Key>(group.ptr())](const at::Tensor& gradient) {
-    Listeners::of_process().tell([&](auto& listener) { listener.memory(MemoryUse::kUnshardedGrad, gradient, key); });
+    listeners().for_each([&](auto& listener) { listener.memory(MemoryUse::kUnshardedGrad, gradient, key); });
     return at::Tensor();
   });
 }
 
+/// What this thread takes memory for on that device, until use_over(). Nests.
 void use_begins(MemoryUse use, py::handle group, const at::Device& device) {
   uses.push_back({use, group.ptr(), device});
 }
 
 void use_over() {
   if (!uses.empty()) uses.pop_back();
+}
+
+// --- For Python -----------------------------------------------------------------------------------------------------
+
+template <class Value>
+using Named = std::pair<const char*, Value>;
+
+constexpr std::array<Named<MemoryUse>, fsdp::kMemoryUses> kUses{{
+    {"SHARDED_PARAM", MemoryUse::kShardedParam},
+    {"UNSHARDED_PARAM", MemoryUse::kUnshardedParam},
+    {"ALL_GATHER_INPUT", MemoryUse::kAllGatherInput},
+    {"ALL_GATHER_OUTPUT", MemoryUse::kAllGatherOutput},
+    {"ALL_GATHER_COPY_OUT", MemoryUse::kAllGatherCopyOut},
+    {"POST_FORWARD_SHARD", MemoryUse::kPostForwardShard},
+    {"UNSHARDED_GRAD", MemoryUse::kUnshardedGrad},
+    {"ACCUMULATED_GRAD", MemoryUse::kAccumulatedGrad},
+    {"REDUCE_SCATTER_INPUT", MemoryUse::kReduceScatterInput},
+    {"REDUCE_SCATTER_OUTPUT", MemoryUse::kReduceScatterOutput},
+    {"ALL_REDUCE", MemoryUse::kAllReduce},
+    {"PARTIAL_GRAD", MemoryUse::kPartialGrad},
+    {"SHARDED_GRAD", MemoryUse::kShardedGrad},
+}};
+
+constexpr std::array<Named<Stage>, fsdp::kStages> kStages{{
+    {"BEFORE_PRE_FORWARD", Stage::kBeforePreForward},
+    {"AFTER_PRE_FORWARD", Stage::kAfterPreForward},
+    {"BEFORE_POST_FORWARD", Stage::kBeforePostForward},
+    {"AFTER_POST_FORWARD", Stage::kAfterPostForward},
+    {"BEFORE_PRE_BACKWARD", Stage::kBeforePreBackward},
+    {"AFTER_PRE_BACKWARD", Stage::kAfterPreBackward},
+    {"BEFORE_POST_BACKWARD", Stage::kBeforePostBackward},
+    {"AFTER_POST_BACKWARD", Stage::kAfterPostBackward},
+    {"UNSHARD_BY_HAND", Stage::kUnshardByHand},
+}};
+
+template <class Value, std::size_t kCount>
+void bind_enumeration(py::module_& module, const char* name, const std::array<Named<Value>, kCount>& values) {
+  py::enum_<Value> enumeration(module, name);
+  for (const auto& [value_name, value] : values) enumeration.value(value_name, value);
+}
+
+}  // namespace
+
+void bind_fsdp(py::module_& module) {
+  bind_enumeration(module, "MemoryUse", kUses);
+  bind_enumeration(module, "Stage", kStages);
+  module.def("tell_state", &tell_state, "stage"_a, "state"_a);
+  module.def("tell_group", &tell_group, "stage"_a, "group"_a);
+  module.def("tell_memory", &tell_memory, "use"_a, "tensor"_a, "group"_a);
+  module.def("adopt_parameter", &adopt_parameter, "parameter"_a, "group"_a, "whole"_a);
+  module.def("use_begins", &use_begins, "use"_a, "group"_a, "device"_a);
+  module.def("use_over", &use_over);
 }
 
 }  // namespace plimsoll::python

@@ -7,13 +7,13 @@
 
 #include "plimsoll/tracker/fsdp_runtime.h"
 
-/// torch's own FSDP2, in Python, as a tracker follows it. What it does is told by
-/// python/plimsoll/trackers/fsdp_hooks.py, on the thread that does it; what it consists of is asked there too.
+/// torch's own FSDP2, in Python, as a tracker follows it. What it consists of is asked of
+/// python/plimsoll/trackers/fsdp2/parts.py; what it does is told by what stands beside it, on the thread that does it.
 namespace plimsoll::python {
 
 class PyFSDP final : public FSDPRuntime {
  public:
-  /// `look` is the module fsdp_hooks, or what has its functions.
+  /// `look` is the module parts, or what has its functions.
   explicit PyFSDP(py::object look);
   ~PyFSDP() override;
 
@@ -31,15 +31,7 @@ class PyFSDP final : public FSDPRuntime {
   Listener* own_ = nullptr;
 };
 
-// --- For the hooks. Each tells all that listen.
-
-void tell_state(fsdp::Stage stage, py::handle state);
-void tell_group(fsdp::Stage stage, py::handle group);
-void tell_memory(fsdp::MemoryUse use, const at::Tensor& tensor, py::handle group);
-/// The parameter, whole or not, is the group's. Gradients of a whole one are the group's unsharded gradients.
-void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole);
-/// What this thread takes memory for on that device, until use_over(). Nests.
-void use_begins(fsdp::MemoryUse use, py::handle group, const at::Device& device);
-void use_over();
+/// What the patches of FSDP2 tell, each to all that listen.
+void bind_fsdp(py::module_& module);
 
 }  // namespace plimsoll::python

@@ -1,3 +1,5 @@
+#include "plimsoll/python/py_hooks.h"
+
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Exceptions.h>
@@ -9,11 +11,9 @@
 #include "plimsoll/capture/noted_storages.h"
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/hooks.h"
-#include "plimsoll/python/py_fsdp.h"
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/python/py_optimizer.h"
 #include "plimsoll/python/py_tensors.h"
-#include "plimsoll/python/py_tracker.h"
 
 namespace plimsoll::python {
 
@@ -35,15 +35,23 @@ bool in_compiled_code() {
   return value == Py_True;
 }
 
-/// Called before any forward; null for nothing to call.
-py::object& before_any_forward() {
-  static auto* const function = new py::object;
-  return *function;
-}
+/// Functions of Python's; null for nothing to call.
+struct Callbacks {
+  py::object before_any_forward;
+  py::object on_defect;  ///< Called with what a module hook raised, which then raises nothing.
+
+  static Callbacks& of_process() {
+    static auto* const callbacks = new Callbacks;
+    return *callbacks;
+  }
+};
+
+py::object none_as_null(const py::object& function) { return function.is_none() ? py::object() : function; }
 
 void before_forward(py::handle module, py::handle arguments) {
   if (is_transforming() || in_compiled_code()) return;
-  if (const py::object function = before_any_forward()) function();  // A copy: it may set another one.
+  // A copy: it may set another one.
+  if (const py::object function = Callbacks::of_process().before_any_forward) function();
   const auto stand_in = PyModule::of(module);
   FoundTensors found;
   found.add(arguments);
@@ -60,9 +68,20 @@ void after_forward(py::handle module, py::handle arguments, py::handle keywords,
   nn::HookedCall(*stand_in, *stand_in, given.as_arguments()).after(results.as_arguments());
 }
 
-// These two are called twice by every call of a module, and so without pybind11's search for the types of arguments.
+/// What a hook returns that has raised. What is no Exception (Ctrl-C) is raised whatever listens.
+PyObject* raised_in(const char* hook) {
+  const py::object function = Callbacks::of_process().on_defect;
+  if (!function || PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
+  HANDLE_TH_ERRORS
+  const py::error_already_set error;
+  function(hook, error.value());
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
 
-PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+// These two are called by every call of a module, and so without pybind11's search for the types of arguments.
+
+PyObject* unguarded_before_forward(PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 2, "before_forward takes a module and its arguments");
   before_forward(given[0], given[1]);
@@ -71,12 +90,22 @@ PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t coun
 }
 
 /// Where forward raised, torch calls it without the keyword arguments.
-PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+PyObject* unguarded_after_forward(PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 3 || count == 4, "after_forward takes a module, its arguments, keywords and its result");
   after_forward(given[0], given[1], count == 4 ? given[2] : nullptr, given[count - 1]);
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
+}
+
+PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  PyObject* const result = unguarded_before_forward(given, count);
+  return result != nullptr ? result : raised_in("before_forward");
+}
+
+PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  PyObject* const result = unguarded_after_forward(given, count);
+  return result != nullptr ? result : raised_in("after_forward");
 }
 
 PyMethodDef module_hooks[] = {
@@ -121,7 +150,10 @@ void bind_hooks(py::module_& module) {
   }
   module.def(
       "set_before_any_forward",
-      [](const py::object& function) { before_any_forward() = function.is_none() ? py::object() : function; },
+      [](const py::object& function) { Callbacks::of_process().before_any_forward = none_as_null(function); },
+      "function"_a);
+  module.def(
+      "set_on_defect", [](const py::object& function) { Callbacks::of_process().on_defect = none_as_null(function); },
       "function"_a);
   module.def("step_begins", &step_begins);
   module.def("step_over", &step_over);
@@ -141,17 +173,6 @@ void bind_hooks(py::module_& module) {
       "noted_storage_resized",
       [](py::handle storage, std::uint64_t bytes) { capture::noted_storage_resized(storage_of(storage), bytes); },
       "storage"_a, "bytes"_a);
-
-  module.def("tell_state", [](int stage, py::handle state) { tell_state(static_cast<fsdp::Stage>(stage), state); });
-  module.def("tell_group", [](int stage, py::handle group) { tell_group(static_cast<fsdp::Stage>(stage), group); });
-  module.def("tell_memory", [](int use, const at::Tensor& tensor, py::handle group) {
-    tell_memory(static_cast<fsdp::MemoryUse>(use), tensor, group);
-  });
-  module.def("adopt_parameter", &adopt_parameter, "parameter"_a, "group"_a, "whole"_a);
-  module.def("use_begins", [](int use, py::handle group, const at::Device& device) {
-    use_begins(static_cast<fsdp::MemoryUse>(use), group, device);
-  });
-  module.def("use_over", &use_over);
 }
 
 }  // namespace plimsoll::python

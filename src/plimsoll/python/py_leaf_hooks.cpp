@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/python/py_errors.h"
 
 namespace plimsoll::python {
 namespace {
@@ -22,11 +23,9 @@ class PyLeafHook final : public nn::HookOwner {
 
   void remove_hook(std::uint64_t) noexcept override {
     const py::gil_scoped_acquire lock;
-    try {
+    discarding_errors("plimsoll: removing a hook of a tensor", [&] {
       if (handle) std::exchange(handle, {}).attr("remove")();
-    } catch (py::error_already_set& error) {
-      error.discard_as_unraisable("plimsoll: removing a hook of a tensor");
-    }
+    });
   }
 
   at::Tensor operator()(const at::Tensor& gradient) const { return hook_(gradient); }

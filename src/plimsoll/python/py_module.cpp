@@ -2,21 +2,15 @@
 
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <unordered_map>
 #include <unordered_set>
-#include <utility>
+
+#include "plimsoll/python/by_object.h"
 
 namespace plimsoll::python {
 namespace {
 
-struct Entry {
-  std::shared_ptr<PyModule> module;
-  py::object weak_reference;  ///< Its callback ends the entry.
-};
-
-/// Guarded by the interpreter's lock. Never destroyed: modules may outlive static objects, and the interpreter.
-std::unordered_map<PyObject*, Entry>& entries() {
-  static auto* const all = new std::unordered_map<PyObject*, Entry>;
+ByObject<std::shared_ptr<PyModule>>& stand_ins() {
+  static auto* const all = new ByObject<std::shared_ptr<PyModule>>;
   return *all;
 }
 
@@ -42,25 +36,14 @@ std::vector<at::Tensor> tensors_in(PyObject* module, const char* dictionary) {
 }  // namespace
 
 std::shared_ptr<PyModule> PyModule::of(py::handle module) {
-  auto& all = entries();
-  const auto known = all.find(module.ptr());
-  if (known != all.end()) return known->second.module;
-  auto* const address = module.ptr();
-  const py::cpp_function gone([address](const py::handle&) {
-    // Taken out first: what dies with it may come back here.
-    const auto entry = entries().extract(address);
-  });
-  py::object weak_reference = py::weakref(module, gone);
-  auto made = std::make_shared<PyModule>(address);
-  all.emplace(address, Entry{made, std::move(weak_reference)});
-  return made;
+  return stand_ins().get(module, [&] { return std::make_shared<PyModule>(module.ptr()); });
 }
 
 py::object PyModule::object_of(const torch::nn::Module* module) {
   const auto* ours = dynamic_cast<const PyModule*>(module);
   if (ours == nullptr) return py::none();
-  const auto known = entries().find(ours->address_);
-  if (known == entries().end() || known->second.module.get() != ours) return py::none();
+  const auto* known = stand_ins().find(ours->address_);
+  if (known == nullptr || known->get() != ours) return py::none();
   return py::reinterpret_borrow<py::object>(ours->address_);
 }
 

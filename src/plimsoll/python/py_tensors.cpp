@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "plimsoll/capture/holders.h"
+#include "plimsoll/python/py_errors.h"
 
 namespace plimsoll::python {
 namespace {
@@ -36,17 +37,8 @@ void unwrap(const at::Tensor& wrapper, const capture::VisitTensor& visit, int de
 
 void unwrap_with_lock(const at::Tensor& wrapper, const capture::VisitTensor& visit) {
   const py::gil_scoped_acquire lock;
-  try {
-    unwrap(wrapper, visit, 0);
-  } catch (py::error_already_set& error) {
-    // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of. Ctrl-C is not
-    // lost.
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();
-    } else {
-      error.discard_as_unraisable("plimsoll: __tensor_flatten__ of a tensor subclass");
-    }
-  }
+  // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of.
+  discarding_errors("plimsoll: __tensor_flatten__ of a tensor subclass", [&] { unwrap(wrapper, visit, 0); });
 }
 
 }  // namespace

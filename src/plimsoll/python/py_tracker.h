@@ -53,7 +53,5 @@ class PyTracker {
 };
 
 void bind_trackers(py::module_& module);
-/// What the hooks of python/plimsoll/trackers call.
-void bind_hooks(py::module_& module);
 
 }  // namespace plimsoll::python

@@ -1,0 +1,79 @@
+"""All that tells, in FSDP2's place while a tracker is entered, and put back after.
+
+Functions of FSDP2 are replaced by ones that tell and call them. Forward hooks of FSDP modules were registered by fully_shard as
+bound methods, and are exchanged in their place in the module's own lists.
+"""
+
+import functools
+from typing import Any, Callable, List, Tuple
+
+from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+
+from plimsoll.trackers.fsdp2 import memory, stages
+
+_ORIGINAL = "_plimsoll_original"  # of a hook of ours: the one that it stands for
+
+
+def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
+    """fully_shard registers a state's hooks there."""
+
+    @functools.wraps(function)
+    def tell(state: Any, *args: Any, **kwargs: Any) -> None:
+        function(state, *args, **kwargs)
+        patches.exchange_hooks(state)
+
+    return tell
+
+
+class Patches:
+    """What stands in FSDP2's place. `acquire` and `release` come in pairs."""
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._originals: List[Tuple[Any, str, Any]] = []
+        self._exchanged: List[Tuple[Callable[[], Any], int]] = []  # where: a weak reference to a table, and the place in it
+
+    def acquire(self) -> None:
+        self._users += 1
+        if self._users > 1:
+            return
+        for owner, name, wrap in (*memory.FUNCTIONS, *stages.FUNCTIONS, (FSDPState, "init", _state_init)):
+            self._replace(owner, name, wrap(getattr(owner, name)))
+        for owner, name, wrap in memory.PROPERTIES:
+            self._replace(owner, name, property(wrap(getattr(owner, name).fget)))
+
+    def release(self) -> None:
+        self._users -= 1
+        if self._users > 0:
+            return
+        for owner, name, original in reversed(self._originals):
+            setattr(owner, name, original)
+        self._originals.clear()
+        for reference, number in self._exchanged:
+            table = reference()
+            original = getattr(table.get(number), _ORIGINAL, None) if table is not None else None
+            if table is not None and original is not None:
+                table[number] = original
+        self._exchanged.clear()
+
+    def exchange_hooks(self, state: Any) -> None:
+        """The forward hooks of a state's modules, in their places. Nothing happens where it was done."""
+        if self._users == 0:
+            return
+        for handle in (state._pre_forward_hook_handle, state._post_forward_hook_handle):
+            for one in getattr(handle, "handles", (handle,)):
+                table = one.hooks_dict_ref()
+                hook = table.get(one.id) if table is not None else None
+                if hook is None or hasattr(hook, _ORIGINAL):
+                    continue
+                before = any(table is module._forward_pre_hooks for module in state._modules)
+                table[one.id] = around = (stages.around_pre_forward if before else stages.around_post_forward)(state, hook)
+                setattr(around, _ORIGINAL, hook)
+                self._exchanged.append((one.hooks_dict_ref, one.id))
+
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        self._originals.append((owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+
+patches = Patches()

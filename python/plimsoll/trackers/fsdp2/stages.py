@@ -1,0 +1,120 @@
+"""Where FSDP2 is in a pass.
+
+[Note: stages of forward] A state's forward hooks do its pre-forward and its post-forward. Of modules that were sharded together
+each has them, and the last of them to run ends the state's forward.
+"""
+
+import functools
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+
+from plimsoll.native import _C, Stage
+from plimsoll.native import MemoryUse as Use
+from plimsoll.trackers.fsdp2.memory import Wrap, of_group
+
+# Called with a state and its module where a forward begins.
+on_forward: Optional[Callable[[Any, torch.nn.Module], None]] = None
+
+
+# -- forward: see [Note: stages of forward] ----------------------------------------------------------------------------------
+
+
+def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(hook)
+    def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if on_forward is not None:
+            on_forward(state, module)
+        _C.tell_state(Stage.BEFORE_PRE_FORWARD, state)
+        result = hook(module, *args, **kwargs)
+        _C.tell_state(Stage.AFTER_PRE_FORWARD, state)
+        return result
+
+    return _uncompiled(tell)
+
+
+def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(hook)
+    def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if len(state._modules) > 1 and state._modules_to_run_forward != {module}:
+            return hook(module, *args, **kwargs)  # Others of the group are still to run.
+        _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
+        result = hook(module, *args, **kwargs)
+        _C.tell_state(Stage.AFTER_POST_FORWARD, state)
+        return result
+
+    return _uncompiled(tell)
+
+
+def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """As FSDP2's own hooks are: torch.compile does not look into them."""
+    disabled: Callable[..., Any] = torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")
+    return disabled
+
+
+def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Some modules of a group did not run: the root's post-forward ends the forward of all."""
+
+    @functools.wraps(function)
+    def tell(root: Any, output: Any) -> Any:
+        incomplete = [state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward]
+        for state in reversed(incomplete):
+            _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
+        result = function(root, output)
+        for state in reversed(incomplete):
+            _C.tell_state(Stage.AFTER_POST_FORWARD, state)
+        return result
+
+    return tell
+
+
+# -- backward, and by hand ---------------------------------------------------------------------------------------------------
+
+
+def _pre_backward(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+        _C.tell_group(Stage.BEFORE_PRE_BACKWARD, group)
+        result = function(group, *args, **kwargs)
+        _C.tell_group(Stage.AFTER_PRE_BACKWARD, group)
+        return result
+
+    return tell
+
+
+def _post_backward(function: Callable[..., Any]) -> Callable[..., Any]:
+    run = of_group(function)
+
+    @functools.wraps(function)
+    def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+        for param in group.fsdp_params:
+            whole = getattr(param, "_unsharded_param", None)
+            if whole is not None and whole.grad is not None:
+                _C.tell_memory(Use.UNSHARDED_GRAD, whole.grad, group)
+        _C.tell_group(Stage.BEFORE_POST_BACKWARD, group)
+        result = run(group, *args, **kwargs)
+        _C.tell_group(Stage.AFTER_POST_BACKWARD, group)
+        return result
+
+    return tell
+
+
+def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def tell(module: Any, *args: Any, **kwargs: Any) -> Any:
+        for group in module._get_fsdp_state()._fsdp_param_groups:
+            _C.tell_group(Stage.UNSHARD_BY_HAND, group)
+        return function(module, *args, **kwargs)
+
+    return tell
+
+
+FUNCTIONS: List[Tuple[Any, str, Wrap]] = [
+    (FSDPParamGroup, "pre_backward", _pre_backward),
+    (FSDPParamGroup, "post_backward", _post_backward),
+    (FSDPState, "_force_complete_incomplete_states", _force_complete),
+    (FSDPModule, "unshard", _unshard_by_hand),
+]
