@@ -14,8 +14,6 @@ namespace plimsoll::capture {
 
 namespace {
 
-const c10::Device kCpu(c10::kCPU);
-
 TEST_CASE("what the tap hears is what the allocator below it counts, also of frees on other threads") {
   RecordingListener listener;
   const Subscription subscription(listener);

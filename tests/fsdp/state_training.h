@@ -14,6 +14,7 @@
 
 #include "distributed/ranks.h"
 #include "fsdp/case.h"
+#include "fsdp/join.h"
 #include "fsdp/kinds.h"
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/process_group.h"
@@ -46,14 +47,12 @@ inline std::string contents(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-inline void join(const ranks::Rank& rank) {
+inline void join_for_training(const ranks::Rank& rank) {
   at::set_num_threads(1);
-  distributed::init_process_group({.backend = "gloo",
-                                   .store = rank.store(),
-                                   .rank = rank.rank,
-                                   .world_size = rank.size,
-                                   .timeout = std::chrono::seconds(20)});
+  join(rank, std::chrono::seconds(20));
 }
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// A model of a case, sharded and with its optimizer. Words: model, tied, group, hsdp, shard_dim, second_mesh, ignored,
 /// frozen, param, reduce, offload, built=meta, optimizer=adamw|sgd.

@@ -45,7 +45,7 @@ constexpr const char* kLine = "model=network hidden=6+2";
 // The file `done` is there where it was not reached.
 void save_and_kill(const Folder& folder, int victim, int n, fsdp::StateForm form) {
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Net training{Case(kLine)};
     training.run(0, 2);
     fsdp::save_checkpoint(folder.path() / "run", 2, training.model, training.optimizer.get(), {.form = form});
@@ -72,7 +72,7 @@ void save_and_kill(const Folder& folder, int victim, int n, fsdp::StateForm form
 
 bool take_up(const Folder& folder) {
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Net straight{Case(kLine)};
     straight.run(0, 2);
     std::vector<double> losses = straight.run(2, 6);
@@ -119,7 +119,7 @@ TEST_CASE("a rank that cannot write makes all fail with its message, and the pre
   for (const int victim : {0, 1}) {
     const Folder folder;
     ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-      join(rank);
+      join_for_training(rank);
       Net training{Case(kLine)};
       training.run(0, 2);
       fsdp::save_checkpoint(folder.path(), 2, training.model, training.optimizer.get());

@@ -20,8 +20,6 @@ using namespace state_tests;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// As error_text, of plain exceptions too.
 template <class Function>
 std::string message(Function function) {
@@ -55,7 +53,7 @@ using safetensors::Dtype;
 TEST_CASE("a large full state is split as Hugging Face splits it, and read again") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::GPTCase> training(Case("model=gpt")), other(Case("model=gpt"), 50);
     fsdp::save_state(training.model, folder.path(), {.max_file_bytes = 4000, .metadata = {{"run", "a"}}});
     fsdp::load_state(other.model, folder.path());
@@ -87,7 +85,7 @@ TEST_CASE("a large full state is split as Hugging Face splits it, and read again
 TEST_CASE("of two replicas one writes, each rank of it a file, and of four ranks those without a shard write nothing") {
   const Folder folder;
   ranks::on_ranks(4, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network hsdp=2"));
     fsdp::save_state(training.model, folder.path() / "hsdp", {.form = fsdp::StateForm::kSharded});
     scenarios::Network narrow(2, std::vector<int>{2}, 2, false, false);  // Two rows: two ranks have nothing.
@@ -182,7 +180,7 @@ TEST_CASE("files that contradict each other, or are none, are told by name") {
 TEST_CASE("a save does not mix with another form's files, and replaces its own") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     fsdp::save_state(training.model, folder.path());
     fsdp::save_state(training.model, folder.path());

@@ -12,8 +12,6 @@ using namespace state_tests;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // The values that Training gives a model of the seed, without FSDP.
 template <class Model>
 fsdp::TensorMap whole_values(const Model& model, int seed) {
@@ -81,7 +79,7 @@ void check_full_state(const char* line) {
 TEST_CASE("rank 0 gets the whole state, and gives it, in every configuration") {
   for (const int world : {1, 2, 4}) {
     ranks::on_ranks(world, [](const ranks::Rank& rank) {
-      join(rank);
+      join_for_training(rank);
       for (const char* line : kCases) {
         const Case c(line);
         if (rank.size < 2 && (c.has("hsdp") || c.has("second_mesh"))) continue;
@@ -109,7 +107,7 @@ TEST_CASE("a module without FSDP in a process without a group has state too") {
 
 TEST_CASE("the padding of an uneven shard stays zero") {
   ranks::on_ranks(4, [](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     auto whole = fsdp::full_state(training.model);
     for (auto& [name, tensor] : whole) tensor.fill_(3);
@@ -127,7 +125,7 @@ TEST_CASE("the padding of an uneven shard stays zero") {
 
 TEST_CASE("the optimizer's state is gathered under its parameters' names") {
   ranks::on_ranks(2, [](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     CHECK(fsdp::full_optimizer_state(training.model, *training.optimizer).empty());
     training.run(0, 2);
@@ -145,7 +143,7 @@ TEST_CASE("the optimizer's state is gathered under its parameters' names") {
 
 TEST_CASE("what does not fit is listed on all ranks, and nothing is changed") {
   ranks::on_ranks(2, [](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     const auto before = training.shards();
     auto state = fsdp::full_state(training.model);
@@ -174,7 +172,7 @@ TEST_CASE("what does not fit is listed on all ranks, and nothing is changed") {
 
 TEST_CASE("state that ranks do not share is refused instead of waited for") {
   ranks::on_ranks(2, [](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     scenarios::Network model(17, rank.rank == 0 ? std::vector<int>{13} : std::vector<int>{13, 5}, 3, false, false);
     const std::string text = error_text([&] { fsdp::full_state(model); });
     CHECK(contains(text,
@@ -186,7 +184,7 @@ TEST_CASE("state that ranks do not share is refused instead of waited for") {
 
 TEST_CASE("state on meta and an optimizer of another module are refused") {
   ranks::on_ranks(1, [](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     scenarios::Network other(17, std::vector<int>{13}, 3, false, false);
     training.run(0, 1);

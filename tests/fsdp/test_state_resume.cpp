@@ -36,7 +36,7 @@ void check_resume(const char* line, const std::filesystem::path& folder, fsdp::S
 void resume_on(int world, fsdp::StateForm form) {
   const Folder folder;
   ranks::on_ranks(world, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     int number = 0;
     for (const char* line : kCases) check_resume(line, folder.path() / std::to_string(number++), form);
     distributed::destroy_process_group();
@@ -64,7 +64,7 @@ using Line = const char*;
 void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateForm form) {
   const Folder folder;
   ranks::on_ranks(from_world, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     with_kind(from, [&](const Case& c, auto kind) {
       typename decltype(kind)::type training(c);
       training.run(0, 2);
@@ -75,7 +75,7 @@ void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateFo
     distributed::destroy_process_group();
   });
   ranks::on_ranks(to_world, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     with_kind(to, [&](const Case& c, auto kind) {
       typename decltype(kind)::type training(c, /*seed=*/50);
       CHECK(fsdp::load_checkpoint(folder.path() / "run", training.model, training.optimizer.get())->step == 2);
@@ -114,7 +114,7 @@ TEST_CASE("a checkpoint goes onto another number of ranks, another mesh and anot
 TEST_CASE("a folder without checkpoints has nothing to load, and training begins") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     CHECK(!fsdp::load_checkpoint(folder.path() / "none", training.model, training.optimizer.get()));
     const auto text = error_text([&] { fsdp::load_checkpoint(folder.path(), training.model, nullptr, {.step = 7}); });
@@ -128,7 +128,7 @@ TEST_CASE("a folder without checkpoints has nothing to load, and training begins
 TEST_CASE("an older checkpoint that was kept can be asked for, and those beyond are gone") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
-    join(rank);
+    join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
     std::vector<std::vector<at::Tensor>> shards;
     for (int step = 1; step <= 3; ++step) {

@@ -12,9 +12,6 @@ namespace plimsoll::capture {
 
 namespace {
 
-const c10::Device kCpu(c10::kCPU);
-constexpr ledger::StreamId kNoStream{0};
-
 /// The deleter of the allocator below the tap, where its context is the address itself (torch's own is so): then one
 /// function stands for all allocations, and none of them needs a record of its own.
 std::atomic<c10::DeleterFnPtr> plain_deleter{nullptr};
@@ -71,24 +68,25 @@ class CpuTap final : public c10::Allocator {
   c10::Allocator& below_;
 };
 
-std::mutex installing;
-CpuTap* installed = nullptr;  // The last of them; taps are never destroyed, because storages point to them.
+std::mutex installing_cpu_tap;
+CpuTap* last_cpu_tap = nullptr;  // The last of them; taps are never destroyed, because storages point to them.
 
 }  // namespace
 
 void install_cpu_tap() {
-  std::lock_guard lock(installing);
+  std::lock_guard lock(installing_cpu_tap);
   auto* const current = c10::GetAllocator(c10::kCPU);
-  if (current == installed) return;
-  if (installed == nullptr) plain_deleter.store(current->raw_deleter(), std::memory_order_release);
-  installed = new CpuTap(*current);
-  // An allocator of equal or higher priority replaces the one before it. The lowest that does it leaves the user free to set
-  // another one later.
+  if (current == last_cpu_tap) return;
+  if (last_cpu_tap == nullptr) plain_deleter.store(current->raw_deleter(), std::memory_order_release);
+  last_cpu_tap = new CpuTap(*current);
+  // An allocator of equal or higher priority replaces the one before it. The lowest that does it leaves the user free
+  // to set another one later.
   for (const int priority : {0, 255}) {
-    c10::SetAllocator(c10::kCPU, installed, static_cast<std::uint8_t>(priority));
-    if (c10::GetAllocator(c10::kCPU) == installed) return;
+    c10::SetAllocator(c10::kCPU, last_cpu_tap, static_cast<std::uint8_t>(priority));
+    if (c10::GetAllocator(c10::kCPU) == last_cpu_tap) return;
   }
-  TORCH_CHECK(false, "the CPU allocator that is set with c10::SetAllocator does not give way to one of the same priority");
+  TORCH_CHECK(false,
+              "the CPU allocator that is set with c10::SetAllocator does not give way to one of the same priority");
 }
 
 bool adopt_cpu_storage(const c10::Storage& storage) {
@@ -97,8 +95,8 @@ bool adopt_cpu_storage(const c10::Storage& storage) {
   if (Registry::of_process().find(kCpu, storage.data())) return true;
   if (!CpuTap::take_over(implementation->_mutable_data_ptr_no_checks())) return false;
   {
-    std::lock_guard lock(installing);
-    implementation->set_allocator(installed);
+    std::lock_guard lock(installing_cpu_tap);
+    implementation->set_allocator(last_cpu_tap);
   }
   Registry::of_process().allocated(kCpu, storage.data(), storage.nbytes(), kNoStream);
   return true;

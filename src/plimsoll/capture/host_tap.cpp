@@ -18,16 +18,13 @@
 
 // [Note: the context of pinned memory]
 // The host allocator hands no block out again while a stream uses it. Whoever starts a copy tells it so, with
-// record_event(address, context, stream): the address may lie within the block (a slice), and the context says which block
-// it is (copy_kernel_cuda in Copy.cu). So the context stays the allocator's own, and only the deleter is exchanged. It is
-// given the context and nothing else; what it needs besides is kept aside, under the context.
+// record_event(address, context, stream): the address may lie within the block (a slice), and the context says which
+// block it is (copy_kernel_cuda in Copy.cu). So the context stays the allocator's own, and only the deleter is
+// exchanged. It is given the context and nothing else; what it needs besides is kept aside, under the context.
 
 namespace plimsoll::capture {
 
 namespace {
-
-const c10::Device kCpu(c10::kCPU);
-constexpr ledger::StreamId kNoStream{0};
 
 /// What the tap's deleter stands for, by context. Never destroyed, because deleters outlive every static object.
 class TakenOver {
@@ -42,8 +39,8 @@ class TakenOver {
     return *taken_over;
   }
 
-  /// Returns false where the context is known already: the block has been taken over by a tap below, or it shares its context
-  /// with another one, and nobody could tell which of the two is given back.
+  /// Returns false where the context is known already: the block has been taken over by a tap below, or it shares its
+  /// context with another one, and nobody could tell which of the two is given back.
   bool insert(void* context, const Block& block) {
     std::lock_guard lock(mutex_);
     return blocks_.emplace(context, block).second;
@@ -63,7 +60,7 @@ class TakenOver {
   ska::flat_hash_map<void*, Block> blocks_;
 };
 
-void release(void* context) {
+void release_counted(void* context) {
   auto& registry = Registry::of_process();
   const auto block = TakenOver::of_process().take(context);
   if (!block) return registry.defect("a block of pinned memory was given back twice");
@@ -77,7 +74,7 @@ bool take_over(c10::DataPtr& pointer) {
   const auto deleter = pointer.get_deleter();
   if (pointer.get() == nullptr || context == nullptr) return false;
   return TakenOver::of_process().insert(context, {pointer.get(), deleter}) &&
-         pointer.compare_exchange_deleter(deleter, &release);
+         pointer.compare_exchange_deleter(deleter, &release_counted);
 }
 
 /// Mirrors CachingHostAllocatorImpl::allocate (torch 2.13).
@@ -123,24 +120,24 @@ class HostTap final : public at::HostAllocator {
   at::HostAllocator& below_;
 };
 
-std::mutex installing;
-HostTap* installed = nullptr;             // The last of them; taps are never destroyed, because storages point to them.
+std::mutex installing_host_tap;
+HostTap* last_host_tap = nullptr;         // The last of them; taps are never destroyed, because storages point to them.
 c10::DeleterFnPtr own_deleter = nullptr;  // That of the allocator below the first tap.
 
 }  // namespace
 
 void install_host_tap() {
   if (!at::globalContext().hasCUDA()) return;
-  std::lock_guard lock(installing);
+  std::lock_guard lock(installing_host_tap);
   auto* const current = at::getHostAllocator(c10::kCUDA);
-  if (current == installed) return;
+  if (current == last_host_tap) return;
   // Nothing is allocated for nothing, and yet the deleter is told.
-  if (installed == nullptr) own_deleter = current->allocate(0).get_deleter();
-  installed = new HostTap(*current);
+  if (last_host_tap == nullptr) own_deleter = current->allocate(0).get_deleter();
+  last_host_tap = new HostTap(*current);
   // As in install_cpu_tap.
   for (const int priority : {0, 255}) {
-    at::setHostAllocator(c10::kCUDA, installed, static_cast<std::uint8_t>(priority));
-    if (at::getHostAllocator(c10::kCUDA) == installed) return;
+    at::setHostAllocator(c10::kCUDA, last_host_tap, static_cast<std::uint8_t>(priority));
+    if (at::getHostAllocator(c10::kCUDA) == last_host_tap) return;
   }
   TORCH_CHECK(false, "the host allocator set with at::setHostAllocator does not give way to one of the same priority");
 }
@@ -148,11 +145,11 @@ void install_host_tap() {
 bool adopt_pinned_storage(const c10::Storage& storage) {
   auto* const implementation = storage.unsafeGetStorageImpl();
   if (!storage.device().is_cpu() || storage.data() == nullptr) return false;
-  std::lock_guard lock(installing);  // Of two threads that adopt it, the second finds it.
+  std::lock_guard lock(installing_host_tap);  // Of two threads that adopt it, the second finds it.
   if (Registry::of_process().find(kCpu, storage.data())) return true;
   auto& pointer = implementation->_mutable_data_ptr_no_checks();
-  if (installed == nullptr || pointer.get_deleter() != own_deleter || !take_over(pointer)) return false;
-  implementation->set_allocator(installed);
+  if (last_host_tap == nullptr || pointer.get_deleter() != own_deleter || !take_over(pointer)) return false;
+  implementation->set_allocator(last_host_tap);
   Registry::of_process().allocated(kCpu, storage.data(), counted_bytes(storage.nbytes()), kNoStream);
   return true;
 }

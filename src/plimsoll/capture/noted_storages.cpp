@@ -13,8 +13,6 @@
 namespace plimsoll::capture {
 namespace {
 
-constexpr ledger::StreamId kNoStream{0};
-
 /// Which device a noted storage stands for; in the registry it goes by its own address. Never destroyed, because
 /// deleters outlive every static object.
 struct Noted {
@@ -38,7 +36,7 @@ Bytes counted(c10::Device device, Bytes bytes) {
   return device.is_cuda() ? (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock : bytes;
 }
 
-void release(void* storage) {
+void release_noted(void* storage) {
   auto& noted = Noted::of_process();
   const auto device = noted.device_of(storage);
   if (!device) return;
@@ -60,7 +58,7 @@ bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes) 
     std::lock_guard lock(noted.mutex);
     noted.devices.insert_or_assign(implementation, device);
   }
-  pointer = c10::DataPtr(nullptr, implementation, &release, pointer.device());
+  pointer = c10::DataPtr(nullptr, implementation, &release_noted, pointer.device());
   Registry::of_process().allocated(device, implementation, counted(device, bytes), kNoStream);
   return true;
 }

@@ -16,11 +16,15 @@
 
 namespace plimsoll::capture {
 
-/// Which addresses are allocated, and who hears of it. The sources (CPU tap, host tap, CUDA trace, reporting channel) tell
-/// it; there is one in the process, and it is never destroyed, because deleters outlive every static object.
+inline const c10::Device kCpu(c10::kCPU);
+/// Of memory that no stream owns.
+inline constexpr ledger::StreamId kNoStream{0};
+
+/// Which addresses are allocated, and who hears of it. The sources (CPU tap, host tap, CUDA trace, reporting channel)
+/// tell it; there is one in the process, and it is never destroyed, because deleters outlive every static object.
 ///
-/// Thread-safe. Lock order: the allocator's own lock, then this one, then whatever a listener locks. Whoever calls in here
-/// holds no lock that a listener takes.
+/// Thread-safe. Lock order: the allocator's own lock, then this one, then whatever a listener locks. Whoever calls in
+/// here holds no lock that a listener takes.
 class Registry {
  public:
   static Registry& of_process();

@@ -12,8 +12,6 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::string_view kDevice = "cuda:0";
-
 using ByCategory = std::map<std::string, Bytes>;
 
 int parts_of(std::string_view path) {

@@ -31,7 +31,6 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 using Clock = std::chrono::steady_clock;
-constexpr std::string_view kDevice = "cuda:0";
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 

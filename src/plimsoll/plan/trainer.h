@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/architecture/architecture.h"
@@ -18,6 +19,9 @@
 #include "plimsoll/plan/phase_meter.h"
 
 namespace plimsoll::plan {
+
+/// A job is one rank's, on the only GPU of its process.
+inline constexpr std::string_view kDevice = "cuda:0";
 
 /// A job as a training script: examples/train_language_model.py, statement by statement. More than one GPU: built on
 /// meta and sharded by FSDP2. One: built on it, and run under autocast where it computes in another dtype.

@@ -22,7 +22,6 @@ namespace {
 
 using namespace literals;
 
-const c10::Device kCpu(c10::kCPU);
 const c10::Device kGpu(c10::kCUDA, 0);
 const auto kPinned = at::TensorOptions().dtype(at::kByte).pinned_memory(true);
 
@@ -121,7 +120,8 @@ TEST_CASE("a block above the threshold of rounding counts what was asked for, as
     host_allocator().empty_cache();
     CHECK(heard.pinned() == 0);
     CHECK(allocator_active() == active_before);
-    c10::CachingAllocator::setAllocatorSettings("pinned_max_round_threshold_mb:1000000,pinned_max_cached_size_mb:1000000");
+    c10::CachingAllocator::setAllocatorSettings(
+        "pinned_max_round_threshold_mb:1000000,pinned_max_cached_size_mb:1000000");
   }
 }
 
@@ -195,8 +195,8 @@ TEST_CASE("what is pinned by others, and memory that is not pinned, is not taken
   CHECK_FALSE(adopt_pinned_storage(pinned(0).storage()));
 }
 
-/// Gives a block of 16 KiB back and says whether the allocator keeps counting it, as it does for a stream's sake until it
-/// looks at the stream's events; a block that no stream uses it takes back at once.
+/// Gives a block of 16 KiB back and says whether the allocator keeps counting it, as it does for a stream's sake until
+/// it looks at the stream's events; a block that no stream uses it takes back at once.
 bool kept_for_a_stream(at::Tensor tensor, bool used, std::int64_t offset) {
   if (used) copy_to_gpu(tensor.slice(0, offset));
   host_allocator().empty_cache();
