@@ -15,12 +15,22 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "python"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Tests that share a module's fixture run on one of xdist's workers, so that it is made once: most are whole trainings."""
+    """Tests that share a module's fixture run on one of xdist's workers, so that it is made once: most are whole trainings.
+    First: xdist looks at the marks in the same hook."""
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs.values()
         if any(fixture.scope == "module" for named in fixtures for fixture in named):
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+
+
+def pytest_collection_finish(session):
+    """Nothing fails where groups are ignored; everything takes longer."""
+    if getattr(session.config.option, "loadgroup", False):
+        spread = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if spread:
+            raise pytest.UsageError(f"this pytest-xdist does not keep groups together with this pytest: {spread[0]} is in one")
 
 
 class Run(NamedTuple):

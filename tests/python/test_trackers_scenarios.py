@@ -30,7 +30,11 @@ AGAIN = [f"fsdp_checkpointed reshard={reshard} kind={kind}" for reshard in (1, 0
 FSDP = [*GROUPS, "fsdp_part", *AGAIN]
 
 WHY_NOT = needs.why_not(COMMAND, cuda=True)
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [
+    pytest.mark.recorded,
+    pytest.mark.xdist_group("trackers_scenarios"),  # What a run says is kept for all tests.
+    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+]
 
 
 def run(program, cases=(), options=()):

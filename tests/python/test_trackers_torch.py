@@ -30,7 +30,11 @@ CHECKPOINTS = ("none", "full", "reentrant", "selective")
 WORLDS = (2, 8, 64)
 
 WHY_NOT = needs.why_not(COMMAND, cuda=True)
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [
+    pytest.mark.recorded,
+    pytest.mark.xdist_group("trackers_torch"),  # What both sides say is kept for all tests.
+    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+]
 
 
 def alone():
