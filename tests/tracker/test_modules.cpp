@@ -196,14 +196,20 @@ TEST_CASE("a module that gives what it took begins its backward before it ends i
   MemTracker tracker;
   PassedThrough model;
   std::vector<std::string> heard;
+  const auto text = [](const std::string& place, const std::string& fqn, const Gradients& gradients) {
+    std::string found = place + " " + fqn;
+    for (const auto& gradient : gradients) found += " " + std::to_string(gradient.sum().item<int>());
+    return found;
+  };
   tracker.register_user_hooks(
-      {.pre_backward = [&](auto*, const auto& fqn, const auto&) { heard.push_back("pre " + fqn); },
-       .post_backward = [&](auto*, const auto& fqn, const auto&) { heard.push_back("post " + fqn); }});
+      {.pre_backward = [&](auto*, const auto& fqn, const auto& grads) { heard.push_back(text("pre", fqn, grads)); },
+       .post_backward = [&](auto*, const auto& fqn, const auto& grads) { heard.push_back(text("post", fqn, grads)); }});
   const auto scope = tracker.enter();
   model(at::ones({2, 8})).sum().backward();
-  CHECK(heard == std::vector<std::string>{"pre PassedThrough.first", "pre PassedThrough.nothing",
-                                          "post PassedThrough.nothing", "pre PassedThrough", "post PassedThrough.first",
-                                          "post PassedThrough"});
+  // What takes the batch alone ends with the pass, and without gradients.
+  CHECK(heard == std::vector<std::string>{"pre PassedThrough.first 16", "pre PassedThrough.nothing 16",
+                                          "post PassedThrough.nothing 16", "pre PassedThrough 16",
+                                          "post PassedThrough.first", "post PassedThrough"});
 }
 
 TEST_CASE("a module whose result is not used has no backward") {

@@ -29,6 +29,12 @@ std::vector<at::Tensor> needing_gradients(const nn::Tensors& tensors) {
   return found;
 }
 
+bool any_of_the_same(const std::vector<at::Tensor>& some, const std::vector<at::Tensor>& others) {
+  return std::ranges::any_of(some, [&](const at::Tensor& one) {
+    return std::ranges::any_of(others, [&](const at::Tensor& other) { return one.is_same(other); });
+  });
+}
+
 }  // namespace
 
 State::PassEnd::~PassEnd() {
@@ -113,6 +119,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   if (call->ends_with_pass) end_with(call, needing_gradients(arguments));  // Python tells named arguments only now.
   const auto outputs = needing_gradients(results);
   if (outputs.empty()) return;
+  call->passes_through = any_of_the_same(outputs, needing_gradients(arguments));
   keep_if_on_leaves(outputs, nn::register_multi_grad_hook(
                                  outputs,
                                  [state = weak_from_this(), call](const Gradients& gradients) {
@@ -152,6 +159,7 @@ std::vector<nn::HookHandle> State::forget_leftovers() {
 void State::before_backward(const CallPtr& call, const Gradients& gradients) {
   const int id = torch::autograd::get_current_graph_task_id();
   ModuleHooks hooks;
+  Gradients ended_with;
   bool first = false, over = false;
   {
     std::lock_guard lock(mutex);
@@ -160,6 +168,7 @@ void State::before_backward(const CallPtr& call, const Gradients& gradients) {
     call->begun_in = id;
     // Where a module gives what it took, the hook of its input comes first.
     over = call->ended_in == id;
+    ended_with = std::exchange(call->ended_with, {});
     if (!over) {
       ++running[call->name];
       ++pass->second.running[call->name];
@@ -175,8 +184,7 @@ void State::before_backward(const CallPtr& call, const Gradients& gradients) {
     });
   }
   if (hooks.pre_backward) hooks.pre_backward(call->module.lock().get(), *call->name, gradients);
-  // The gradient of what it gave is that of what it took.
-  if (over && hooks.post_backward) hooks.post_backward(call->module.lock().get(), *call->name, gradients);
+  if (over && hooks.post_backward) hooks.post_backward(call->module.lock().get(), *call->name, ended_with);
 }
 
 void State::after_backward(const CallPtr& call, const Gradients& gradients) {
@@ -185,7 +193,10 @@ void State::after_backward(const CallPtr& call, const Gradients& gradients) {
   {
     std::lock_guard lock(mutex);
     call->ended_in = id;
-    if (call->begun_in != id) return;
+    if (call->begun_in != id) {
+      if (call->passes_through) call->ended_with = gradients;
+      return;
+    }
     hook = user.post_backward;
   }
   if (hook) hook(call->module.lock().get(), *call->name, gradients);

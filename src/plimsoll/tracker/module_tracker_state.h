@@ -41,8 +41,10 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
     bool in_backward;             ///< A recomputation, as a rule.
     std::uint64_t number = 0;     ///< In the order of their beginning.
     bool ends_with_pass = false;  ///< Its inputs need no gradients.
+    bool passes_through = false;  ///< It gives something that it took: its backward may end before it begins.
     int begun_in = -1;            ///< The latest pass in which it began, and in which it ended.
     int ended_in = -1;
+    Gradients ended_with;  ///< Kept from such an end to the beginning, which follows at once.
   };
   using CallPtr = std::shared_ptr<Call>;
 
