@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 
+#include "plimsoll/capture/registry.h"
+
 // [Note: the end of a storage without memory]
 // A storage's data pointer may have a context and a deleter even where its address is null, and the deleter is called
 // when the storage goes. Nothing else tells, on whatever thread, that it does.

@@ -1,27 +1,46 @@
 #pragma once
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <exception>
 
 namespace plimsoll::python {
 
-/// For where nothing may be thrown: what is raised is printed as unraisable, with what was being done. Ctrl-C is not
-/// lost, the interpreter is told again. REQUIRES: the interpreter's lock.
+/// Prints Python's error, if there is one, as unraisable, with what was being done. Ctrl-C is not lost: the interpreter
+/// is told again. REQUIRES: the interpreter's lock.
+inline void discard_error(const char* doing) noexcept {
+  if (PyErr_Occurred() == nullptr) return;
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) {
+    PyErr_Clear();
+    PyErr_SetInterrupt();
+    return;
+  }
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* const text = PyUnicode_FromString(doing);
+  if (text == nullptr) PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  PyErr_WriteUnraisable(text);
+  Py_XDECREF(text);
+}
+
+/// For where nothing may be thrown. REQUIRES: the interpreter's lock.
 template <class Function>
 void discarding_errors(const char* doing, const Function& function) noexcept {
   try {
     function();
+    return;
   } catch (py::error_already_set& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();
-    } else {
-      error.discard_as_unraisable(doing);
-    }
+    error.restore();
+  } catch (python_error& error) {  // torch's own, where Python that it called has raised.
+    error.restore();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
-    PyErr_WriteUnraisable(py::str(doing).ptr());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
   }
+  discard_error(doing);
 }
 
 }  // namespace plimsoll::python

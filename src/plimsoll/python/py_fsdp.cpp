@@ -154,17 +154,39 @@ std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const no
 
 namespace {
 
+/// No garbage is collected while listeners are told. They run Python, and whose tracker is collected leaves the list of
+/// listeners: that would wait for the telling that it is a part of.
+class NoCollection {
+ public:
+  NoCollection() : was_enabled_(PyGC_Disable() != 0) {}
+  ~NoCollection() {
+    if (was_enabled_) PyGC_Enable();
+  }
+  NoCollection(const NoCollection&) = delete;
+  NoCollection& operator=(const NoCollection&) = delete;
+
+ private:
+  bool was_enabled_;
+};
+
+template <class Tell>
+void tell_all(const Tell& tell) {
+  const py::gil_scoped_acquire lock;
+  const NoCollection no_collection;
+  listeners().for_each(tell);
+}
+
 void tell_state(Stage stage, py::handle state) {
-  listeners().for_each([&](auto& listener) { listener.state_in(stage, state.ptr()); });
+  tell_all([&](auto& listener) { listener.state_in(stage, state.ptr()); });
 }
 
 void tell_group(Stage stage, py::handle group) {
-  listeners().for_each([&](auto& listener) { listener.group_in(stage, group.ptr()); });
+  tell_all([&](auto& listener) { listener.group_in(stage, group.ptr()); });
 }
 
 void tell_memory(MemoryUse use, const at::Tensor& tensor, py::handle group) {
   if (!tensor.defined()) return;
-  listeners().for_each([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
+  tell_all([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
 }
 
 /// The parameter, whole or not, is the group's. Gradients of a whole one are the group's unsharded gradients.
@@ -186,7 +208,7 @@ void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) 
   }
   if (!is_new || !whole || !parameter.requires_grad()) return;
   nn::register_tensor_hook(parameter, [key = static_cast<Key>(group.ptr())](const at::Tensor& gradient) {
-    listeners().for_each([&](auto& listener) { listener.memory(MemoryUse::kUnshardedGrad, gradient, key); });
+    tell_all([&](auto& listener) { listener.memory(MemoryUse::kUnshardedGrad, gradient, key); });
     return at::Tensor();
   });
 }
@@ -232,6 +254,15 @@ constexpr std::array<Named<Stage>, fsdp::kStages> kStages{{
     {"AFTER_POST_BACKWARD", Stage::kAfterPostBackward},
     {"UNSHARD_BY_HAND", Stage::kUnshardByHand},
 }};
+
+template <class Value, std::size_t kCount>
+constexpr bool has_all_in_order(const std::array<Named<Value>, kCount>& values) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (values[i].first == nullptr || static_cast<std::size_t>(values[i].second) != i) return false;
+  }
+  return true;
+}
+static_assert(has_all_in_order(kUses) && has_all_in_order(kStages), "an enumerator has no name for Python");
 
 template <class Value, std::size_t kCount>
 void bind_enumeration(py::module_& module, const char* name, const std::array<Named<Value>, kCount>& values) {

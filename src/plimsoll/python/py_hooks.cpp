@@ -6,6 +6,10 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/cuda_trace.h"
 #include "plimsoll/capture/noted_storages.h"
@@ -68,7 +72,7 @@ void after_forward(py::handle module, py::handle arguments, py::handle keywords,
   nn::HookedCall(*stand_in, *stand_in, given.as_arguments()).after(results.as_arguments());
 }
 
-/// What a hook returns that has raised. What is no Exception (Ctrl-C) is raised whatever listens.
+/// What a hook returns that has raised. What is no Exception (Ctrl-C) is raised even where somebody listens.
 PyObject* raised_in(const char* hook) {
   const py::object function = Callbacks::of_process().on_defect;
   if (!function || PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
@@ -79,7 +83,7 @@ PyObject* raised_in(const char* hook) {
   END_HANDLE_TH_ERRORS
 }
 
-// These two are called by every call of a module, and so without pybind11's search for the types of arguments.
+// Every call of a module calls both hooks: they do without pybind11's search for the types of arguments.
 
 PyObject* unguarded_before_forward(PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS

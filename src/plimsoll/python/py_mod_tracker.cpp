@@ -1,6 +1,7 @@
 #include "plimsoll/python/py_mod_tracker.h"
 
-#include <optional>
+#include <memory>
+#include <utility>
 
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/tracker/module_tracker.h"
