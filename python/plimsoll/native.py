@@ -23,7 +23,7 @@ def load() -> ModuleType:
         )
     name = "plimsoll._C" if torch.version.cuda is not None else "plimsoll._C_cpu"
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
@@ -36,6 +36,12 @@ def load() -> ModuleType:
             f"{name} cannot be loaded with torch {version} ({error}): it was built for another build of torch. "
             "Build the package again in this environment: `pip install --no-build-isolation --force-reinstall .`"
         ) from error
+    if not hasattr(module, "MemoryUse"):
+        raise NoNativePart(
+            f"{module.__file__} was built from other sources than these. Install the package again (`pip install .`), or run "
+            "`./plimsoll` once in the source tree"
+        )
+    return module
 
 
 _C = load()

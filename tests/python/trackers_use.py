@@ -11,10 +11,17 @@ import warnings
 import weakref
 
 import torch
+import torch.distributed as dist
 import torch.distributed._tools.mod_tracker
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from plimsoll import FSDPMemTracker, MemTracker, ModTracker
+from plimsoll.native import _C
+from plimsoll.run.defects import Defects
+from plimsoll.trackers.fsdp2 import parts
+from plimsoll.trackers.hooks import hooks
 
 CLAIMS = {}
 
@@ -438,9 +445,23 @@ def hooks_in_backward_get_what_torchs_get():
         def forward(self, x, y):
             return self.inner(x) * y, x + y
 
-    def seen_by(kind):
+    class Through(nn.Module):
+        def forward(self, x, y):
+            return x, 0
+
+    class Within(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Through()
+            self.scale = nn.Parameter(torch.ones(2))
+
+        def forward(self, x, y):
+            x, y = self.scale[0] * x, self.scale[1] * y
+            return self.inner(x, y)[0] * y, y.exp()
+
+    def seen_by(kind, model):
         torch.manual_seed(0)
-        model, seen = Two(), []
+        model, seen = model(), []
 
         def note(place):
             return lambda module, args: seen.append((place, type(module).__name__, plain(args)))
@@ -457,8 +478,60 @@ def hooks_in_backward_get_what_torchs_get():
             return type(value)(plain(one) for one in value)
         return value.tolist() if value is not None else None
 
-    ours, theirs = seen_by(ModTracker), seen_by(torch.distributed._tools.mod_tracker.ModTracker)
-    assert ours == theirs, (ours, theirs)
+    for model in (Two, Within):
+        ours, theirs = seen_by(ModTracker, model), seen_by(torch.distributed._tools.mod_tracker.ModTracker, model)
+        assert ours == theirs, (model, ours, theirs)
+
+
+@claim
+def hooks_that_fail_are_told_as_soon_as_somebody_listens():
+    def broken():
+        raise ValueError("broken")
+
+    model, _, batch = mlp()
+    defects = Defects()
+    with MemTracker():
+        _C.set_before_any_forward(broken)
+        try:
+            raises(ValueError, "broken", model, batch)
+            hooks.guard_with(defects)
+            model(batch)
+        finally:
+            hooks.guard_with(None)
+            _C.set_before_any_forward(None)
+    assert defects.texts == ["before_forward: ValueError('broken')"], defects.texts
+
+
+@claim
+def a_tracker_may_be_garbage_while_another_is_told():
+    dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    original, thresholds = parts.whole_parameters_of, gc.get_threshold()
+
+    def collected_in_there(group):
+        gc.set_threshold(1)
+        garbage = [[] for _ in range(100)]
+        gc.set_threshold(10**6)
+        looks.append(len(garbage))
+        return original(group)
+
+    looks = []
+    try:
+        model = fully_shard(nn.Linear(8, 8, device="cuda"))
+        gc.set_threshold(10**6)
+        dropped = FSDPMemTracker(model)
+        dropped.itself = dropped
+        is_there = weakref.ref(dropped)
+        del dropped
+        parts.whole_parameters_of = collected_in_there
+        with FSDPMemTracker(model):
+            model(torch.ones(2, 8, device="cuda")).sum().backward()
+        assert looks and is_there() is not None
+        gc.collect()
+        assert is_there() is None
+    finally:
+        parts.whole_parameters_of = original
+        gc.set_threshold(*thresholds)
+        dist.destroy_process_group()
 
 
 @claim

@@ -54,7 +54,7 @@ class Attribution:
             return
         self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp2.parts"))
         self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
-        self._hooks.defects = self._defects
+        self._hooks.guard_with(self._defects)
         native._C.start_late_sources()
         self._native.enter()
         if self._compiled:  # CUDA's first use is in compiled code.

@@ -149,32 +149,38 @@ class _Checkpoints:
 
 class Hooks:
     """The hooks of the process. `acquire` and `release` come in pairs; so do `suspend` and `resume`, between which nothing is
-    seen of modules. `defects` is there where what a hook raises must not reach the script."""
-
-    defects: Optional[Defects] = None
+    seen of modules."""
 
     def __init__(self) -> None:
+        self._defects: Optional[Defects] = None
         self._users = 0
         self._suspended = 0
         self._module_handles: List[Any] = []
         self._handles: List[Any] = []
         self._checkpoints = _Checkpoints()
 
+    def guard_with(self, defects: Optional[Defects]) -> None:
+        """What a hook raises does not reach the script from now on."""
+        self._defects = defects
+        _C.set_on_defect(defects.failed if defects is not None else None)
+
     def acquire(self) -> None:
         self._users += 1
         if self._users > 1:
             return
-        _C.set_on_defect(self.defects.failed if self.defects is not None else None)
         self._handles = [
-            register_optimizer_step_pre_hook(self._guarded(_steps.begin)),
-            register_optimizer_step_post_hook(self._guarded(_steps.end)),
+            register_optimizer_step_pre_hook(functools.partial(self._guarded, _steps.begin)),
+            register_optimizer_step_post_hook(functools.partial(self._guarded, _steps.end)),
         ]
         self._checkpoints.install()
         if not self._suspended:
             self._see_modules()
 
-    def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
-        return hook if self.defects is None else functools.partial(self.defects.guarded, None, hook)
+    def _guarded(self, hook: Callable[..., None], *args: Any) -> None:
+        if self._defects is None:
+            hook(*args)
+        else:
+            self._defects.guarded(None, hook, *args)
 
     def _see_modules(self) -> None:
         self._module_handles = [
