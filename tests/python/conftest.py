@@ -26,11 +26,14 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Nothing fails where groups are ignored; everything takes longer."""
+    """Nothing fails where groups are not kept together; everything takes longer."""
     if getattr(session.config.option, "loadgroup", False):
-        spread = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
-        if spread:
-            raise pytest.UsageError(f"this pytest-xdist does not keep groups together with this pytest: {spread[0]} is in one")
+        for item in session.items:
+            mark = item.get_closest_marker("xdist_group")
+            if mark is not None and mark.args[0] not in item.nodeid.rpartition("@")[2]:
+                message = f"with this pytest, pytest-xdist spreads tests that are to stay together: {item.nodeid}"
+                print(message, file=sys.stderr)
+                pytest.exit(message, returncode=4)
 
 
 class Run(NamedTuple):
