@@ -22,11 +22,11 @@ Event launch(const char* name) {
 }  // namespace
 
 TEST_CASE("a machine without cards is refused") {
-  CHECK_THROWS_AS(Machine({.profile = small_profile(), .devices = 0}), plimsoll::InvalidArgument);
+  CHECK_THROWS_AS(Machine({.profile = small_profile(), .cards = 0}), plimsoll::InvalidArgument);
 }
 
 TEST_CASE("the context is charged once, at its device's first use") {
-  Machine machine({.profile = small_profile(), .devices = 2});
+  Machine machine({.profile = small_profile(), .cards = 2});
   CHECK(machine.device(0).memory.counters().used == 0);
   CHECK_FALSE(machine.device(0).has_context());
   REQUIRE(machine.device(0).ensure_context(machine.profile()));
@@ -36,7 +36,7 @@ TEST_CASE("the context is charged once, at its device's first use") {
 }
 
 TEST_CASE("a pointer belongs to the device whose window it lies in") {
-  Machine machine({.profile = small_profile(), .devices = 3});
+  Machine machine({.profile = small_profile(), .cards = 3});
   const auto address = *machine.device(2).memory.allocate(1_MiB);
   CHECK(machine.device_of(reinterpret_cast<void*>(address)) == 2);
   int local = 0;

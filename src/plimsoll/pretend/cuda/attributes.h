@@ -8,7 +8,7 @@ namespace plimsoll::pretend {
 
 /// What the driver answers for an attribute of a device. The runtime's attributes have the same numbers.
 /// 0, which reads as "not supported", for attributes that nothing depends on.
-inline int device_attribute(const Profile& profile, int device, int attribute) {
+inline int device_attribute(const Profile& profile, int card, int attribute) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
@@ -56,7 +56,7 @@ inline int device_attribute(const Profile& profile, int device, int attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       return profile.compute_minor;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      return device + 1;
+      return card + 1;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
       return 3;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:

@@ -4,15 +4,15 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cuda/attributes.h"
-#include "plimsoll/pretend/cuda/uuid.h"
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/driver/driver.h"
 #include "plimsoll/pretend/model/current.h"
+#include "plimsoll/pretend/model/uuid.h"
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::driver;
 
-PLIMSOLL_API CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+PLIMSOLL_API CUresult cuInit(unsigned) { return machine().device_count() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
 
 PLIMSOLL_API CUresult cuDriverGetVersion(int* version) {
   *version = kCudaVersion;
@@ -32,7 +32,7 @@ PLIMSOLL_API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 
 PLIMSOLL_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *value = device_attribute(machine().profile(), device, attribute);
+  *value = device_attribute(machine().profile(), machine().device(device).card, attribute);
   return CUDA_SUCCESS;
 }
 
@@ -45,7 +45,7 @@ PLIMSOLL_API CUresult cuDeviceGetName(char* name, int capacity, CUdevice device)
 #undef cuDeviceGetUuid
 PLIMSOLL_API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  fill_uuid(uuid->bytes, device);
+  fill_uuid(uuid->bytes, machine().device(device).card);
   return CUDA_SUCCESS;
 }
 
@@ -66,7 +66,7 @@ PLIMSOLL_API CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice 
 
 PLIMSOLL_API CUresult cuDeviceGetPCIBusId(char* text, int capacity, CUdevice device) {
   if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", device + 1);
+  std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", machine().device(device).card + 1);
   return CUDA_SUCCESS;
 }
 

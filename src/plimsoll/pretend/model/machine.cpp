@@ -1,6 +1,7 @@
 #include "plimsoll/pretend/model/machine.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plimsoll/base/errors.h"
 
@@ -22,8 +23,8 @@ Bytes window_for(int devices, Bytes memory) {
 
 }  // namespace
 
-Device::Device(int index, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed)
-    : index(index), memory(index, profile.memory, window, feed), default_pool(index, memory), clock(lag) {
+Device::Device(int index, int card, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed)
+    : index(index), card(card), memory(index, profile.memory, window, feed), default_pool(index, memory), clock(lag) {
   default_stream.device = index;
 }
 
@@ -37,12 +38,29 @@ bool Device::ensure_context(const Profile& profile) {
 }
 
 Machine::Machine(MachineOptions options) : options_(std::move(options)) {
-  if (options_.devices < 1)
-    throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.devices));
-  for (int index = 0; index < options_.devices; ++index) {
-    devices_.push_back(std::make_unique<Device>(
-        index, options_.profile, window_for(options_.devices, options_.profile.memory), options_.event_lag, feed_));
+  if (options_.cards < 1)
+    throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.cards));
+  std::vector<int> shown(static_cast<std::size_t>(options_.cards));
+  std::iota(shown.begin(), shown.end(), 0);
+  if (options_.shown) shown = *options_.shown;
+  device_count_ = static_cast<int>(shown.size());
+  Profile profile = options_.profile;
+  if (shown.empty()) {
+    profile.memory = 0;
+    shown.push_back(0);
   }
+  const Bytes window = window_for(static_cast<int>(shown.size()), profile.memory);
+  for (const int card : shown) {
+    const int index = static_cast<int>(devices_.size());
+    devices_.push_back(std::make_unique<Device>(index, card, profile, window, options_.event_lag, feed_));
+  }
+}
+
+Device* Machine::device_of_card(int card) {
+  for (int index = 0; index < device_count_; ++index) {
+    if (device(index).card == card) return &device(index);
+  }
+  return nullptr;
 }
 
 std::optional<int> Machine::device_of(const void* pointer) const {

@@ -22,11 +22,12 @@
 
 namespace plimsoll::pretend {
 
-/// One pretended card.
+/// One pretended card, as the program sees it.
 struct Device {
-  Device(int index, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed);
+  Device(int index, int card, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed);
 
-  const int index;
+  const int index;  ///< the number that the program knows it by
+  const int card;   ///< its number among the installed ones: another where some are not shown
   DeviceMemory memory;
   MemoryPool default_pool;
   MemoryPools made_pools;  ///< by the program
@@ -46,7 +47,9 @@ struct Device {
 /// How a process's machine is equipped.
 struct MachineOptions {
   Profile profile;
-  int devices = 1;
+  int cards = 1;
+  /// The cards that are the program's devices, in this order; without it all. None at all is possible too.
+  std::optional<std::vector<int>> shown = {};
   std::uint64_t event_lag = 0;  ///< launches until an event completes; see Clock
 };
 
@@ -57,17 +60,20 @@ struct MachineOptions {
 ///   PLIMSOLL_GPU_PROFILE  a profile's JSON file (the build's H100-80GB without it)
 ///   PLIMSOLL_GPUS         number of cards (1)
 ///   PLIMSOLL_EVENT_LAG    MachineOptions::event_lag (0)
-/// What is wrong in them is said on stderr, and the process ends with status 2.
+///   CUDA_VISIBLE_DEVICES  MachineOptions::shown, as the driver reads it: once, when it is first called
+/// What is wrong in the first three is said on stderr, and the process ends with status 2.
 class Machine {
  public:
   explicit Machine(MachineOptions options);
 
   const Profile& profile() const { return options_.profile; }
-  int device_count() const { return static_cast<int>(devices_.size()); }
+  int device_count() const { return device_count_; }
   Device& device(int index) { return *devices_[static_cast<std::size_t>(index)]; }
   Feed& feed() { return feed_; }
   HostMemory& host() { return host_; }
 
+  /// The device that an installed card is, if it is shown.
+  Device* device_of_card(int card);
   /// The device whose address space `pointer` lies in.
   std::optional<int> device_of(const void* pointer) const;
 
@@ -108,7 +114,8 @@ class Machine {
   const MachineOptions options_;
   Feed feed_;
   HostMemory host_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Device>> devices_;  ///< Where none is shown, one without memory, for calls that ask none.
+  int device_count_ = 0;
   std::mutex streams_mutex_;
   std::deque<Stream> streams_;
   std::vector<StreamEvent*> idle_events_;
@@ -131,5 +138,9 @@ class Machine {
 
 /// The process's machine. Never destroyed: vendor libraries are called until the very end of a process.
 Machine& machine();
+/// The same, without making it: null before its first use.
+Machine* machine_in_use();
+/// What is in the machine, shown or not. To ask it makes no machine: a program may still change what it will be shown.
+const MachineOptions& installed();
 
 }  // namespace plimsoll::pretend

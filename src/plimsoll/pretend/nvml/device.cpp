@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "plimsoll/pretend/cuda/uuid.h"
 #include "plimsoll/pretend/cuda/version.h"
+#include "plimsoll/pretend/model/uuid.h"
 
 namespace plimsoll::pretend::nvml {
 namespace {
@@ -23,31 +23,39 @@ int init() {
 
 bool initialized() { return users.load(std::memory_order_acquire) > 0; }
 
-void* handle_of(int index) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(index) + 1); }
+void* handle_of(int card) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(card) + 1); }
 
 Found find(void* handle) {
   if (!initialized()) return {kUninitialized, 0};
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (number < 1 || number > static_cast<std::uintptr_t>(machine().device_count())) return {kInvalidArgument, 0};
+  if (number < 1 || number > static_cast<std::uintptr_t>(installed().cards)) return {kInvalidArgument, 0};
   return {kSuccess, static_cast<int>(number - 1)};
 }
 
-std::string uuid_of(int index) {
-  char bytes[16];
-  fill_uuid(bytes, index);
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    char hex[3];
-    std::snprintf(hex, sizeof(hex), "%02x", static_cast<unsigned char>(bytes[i]));
-    text += hex;
-  }
-  return text;
+namespace {
+
+const Device* device_in_use(int card) {
+  Machine* const machine = machine_in_use();
+  return machine != nullptr ? machine->device_of_card(card) : nullptr;
 }
 
-std::string bus_id_of(int index) {
+}  // namespace
+
+MemoryCounters memory_of(int card) {
+  if (const Device* const device = device_in_use(card)) return device->memory.counters();
+  MemoryCounters empty;
+  empty.capacity = installed().profile.memory;
+  return empty;
+}
+
+bool has_context(int card) {
+  const Device* const device = device_in_use(card);
+  return device != nullptr && device->has_context();
+}
+
+std::string bus_id_of(int card) {
   char text[32];
-  std::snprintf(text, sizeof(text), "00000000:%02X:00.0", static_cast<unsigned>(index) + 1);
+  std::snprintf(text, sizeof(text), "00000000:%02X:00.0", static_cast<unsigned>(card) + 1);
   return text;
 }
 
@@ -113,13 +121,13 @@ PLIMSOLL_API int nvmlSystemGetCudaDriverVersion(int* version) { return nvml::giv
 PLIMSOLL_API int nvmlSystemGetCudaDriverVersion_v2(int* version) { return nvml::give(version, kCudaVersion); }
 
 PLIMSOLL_API int nvmlDeviceGetCount_v2(unsigned* count) {
-  return initialized() ? nvml::give(count, machine().device_count()) : kUninitialized;
+  return initialized() ? nvml::give(count, installed().cards) : kUninitialized;
 }
 PLIMSOLL_API int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
 
 PLIMSOLL_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
   if (!initialized()) return kUninitialized;
-  if (index >= static_cast<unsigned>(machine().device_count())) return kInvalidArgument;
+  if (index >= static_cast<unsigned>(installed().cards)) return kInvalidArgument;
   return nvml::give(handle, handle_of(static_cast<int>(index)));
 }
 PLIMSOLL_API int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) {
@@ -131,7 +139,7 @@ PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** han
   if (!initialized()) return kUninitialized;
   unsigned domain = 0, bus = 0, device = 0;
   if (bus_id == nullptr || std::sscanf(bus_id, "%x:%x:%x", &domain, &bus, &device) != 3) return kInvalidArgument;
-  if (domain != 0 || device != 0 || bus < 1 || bus > static_cast<unsigned>(machine().device_count())) return kNotFound;
+  if (domain != 0 || device != 0 || bus < 1 || bus > static_cast<unsigned>(installed().cards)) return kNotFound;
   return nvml::give(handle, handle_of(static_cast<int>(bus) - 1));
 }
 PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId(const char* bus_id, void** handle) {
@@ -141,8 +149,8 @@ PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId(const char* bus_id, void** handle
 PLIMSOLL_API int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (!initialized()) return kUninitialized;
   if (uuid == nullptr) return kInvalidArgument;
-  for (int index = 0; index < machine().device_count(); ++index) {
-    if (strcasecmp(uuid, uuid_of(index).c_str()) == 0) return nvml::give(handle, handle_of(index));
+  for (int card = 0; card < installed().cards; ++card) {
+    if (strcasecmp(uuid, uuid_text(card).c_str()) == 0) return nvml::give(handle, handle_of(card));
   }
   return kNotFound;
 }

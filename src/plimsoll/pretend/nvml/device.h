@@ -9,34 +9,36 @@
 
 namespace plimsoll::pretend::nvml {
 
-/// nvmlDevice_t is the device's index plus one, in a pointer.
-void* handle_of(int index);
+/// nvmlDevice_t is a card's number plus one, in a pointer. NVML knows all that are installed, and makes no machine (see
+/// `installed`).
+void* handle_of(int card);
 
-/// The device behind a handle, in a status and an index.
+/// The card behind a handle, in a status and a number.
 struct Found {
   int status;
-  int index;
+  int card;
 };
 Found find(void* handle);
 
 /// True between nvmlInit and as many nvmlShutdown.
 bool initialized();
 
-/// "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx": the text of the identifier that the runtime and the driver give in bytes
-/// (`fill_uuid`).
-std::string uuid_of(int index);
+/// The books of a card; those of one that is not in use are empty.
+MemoryCounters memory_of(int card);
+/// Whether this process has a context on the card.
+bool has_context(int card);
 
-/// The PCI address: domain 0, bus index + 1, device 0, as the runtime's device properties say.
-std::string bus_id_of(int index);
+/// The PCI address: domain 0, bus card + 1, device 0, as the runtime's device properties say.
+std::string bus_id_of(int card);
 
 /// Copies `text` with its end into the caller's buffer.
 int give_text(const std::string& text, char* out, unsigned capacity);
 
-/// Runs `body(device index)` for a valid handle.
+/// Runs `body(card)` for a valid handle.
 template <class Body>
 int with_device(void* handle, Body&& body) {
   const Found found = find(handle);
-  return found.status == kSuccess ? body(found.index) : found.status;
+  return found.status == kSuccess ? body(found.card) : found.status;
 }
 
 /// Writes `value` through a pointer that must not be null.

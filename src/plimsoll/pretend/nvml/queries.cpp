@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "plimsoll/pretend/model/uuid.h"
 #include "plimsoll/pretend/nvml/device.h"
 
 /// What a card says of itself. Numbers come from the profile and from the device's books; what would need a card that
@@ -18,7 +19,7 @@ constexpr unsigned kNoInstance = 0xFFFFFFFF;
 /// 0 graphics, 1 SM, 2 memory, 3 video.
 int clock_mhz(void* handle, int type, unsigned* mhz) {
   return with_device(handle, [&](int) -> int {
-    const Profile& profile = machine().profile();
+    const Profile& profile = installed().profile;
     if (type < 0 || type > 3) return kInvalidArgument;
     return give(mhz, (type == 2 ? profile.memory_clock_khz : profile.clock_khz) / 1000);
   });
@@ -30,15 +31,14 @@ void fill(ProcessInfo& info, unsigned pid, Bytes used) { info = {pid, used, kNoI
 /// This process is the only one that a pretended card knows; it is on the card once it has a context.
 template <class Info>
 int compute_processes(void* handle, unsigned* count, Info* infos) {
-  return with_device(handle, [&](int index) -> int {
+  return with_device(handle, [&](int card) -> int {
     if (count == nullptr) return kInvalidArgument;
-    Device& device = machine().device(index);
     const unsigned capacity = *count;
-    *count = device.has_context() ? 1 : 0;
+    *count = has_context(card) ? 1 : 0;
     if (*count == 0) return kSuccess;
     if (capacity == 0) return kInsufficientSize;
     if (infos == nullptr) return kInvalidArgument;
-    fill(infos[0], static_cast<unsigned>(getpid()), device.memory.counters().used);
+    fill(infos[0], static_cast<unsigned>(getpid()), memory_of(card).used);
     return kSuccess;
   });
 }
@@ -48,13 +48,13 @@ int no_processes(void* handle, unsigned* count) {
 }
 
 int pci_info(void* handle, PciInfo* info) {
-  return with_device(handle, [&](int index) -> int {
+  return with_device(handle, [&](int card) -> int {
     if (info == nullptr) return kInvalidArgument;
     constexpr unsigned kVendor = 0x10DE;
     *info = PciInfo{};
-    info->bus = static_cast<unsigned>(index) + 1;
+    info->bus = static_cast<unsigned>(card) + 1;
     info->pci_device_id = kVendor;
-    const std::string bus_id = bus_id_of(index);
+    const std::string bus_id = bus_id_of(card);
     std::snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id.c_str());
     std::snprintf(info->bus_id_legacy, sizeof(info->bus_id_legacy), "%s", bus_id.c_str() + 4);
     return kSuccess;
@@ -68,25 +68,25 @@ using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::nvml;
 
 PLIMSOLL_API int nvmlDeviceGetName(void* handle, char* name, unsigned capacity) {
-  return with_device(handle, [&](int) { return give_text(machine().profile().device_name, name, capacity); });
+  return with_device(handle, [&](int) { return give_text(installed().profile.device_name, name, capacity); });
 }
 
 PLIMSOLL_API int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned capacity) {
-  return with_device(handle, [&](int index) { return give_text(uuid_of(index), uuid, capacity); });
+  return with_device(handle, [&](int card) { return give_text(uuid_text(card), uuid, capacity); });
 }
 
 PLIMSOLL_API int nvmlDeviceGetIndex(void* handle, unsigned* index) {
-  return with_device(handle, [&](int device) { return nvml::give(index, device); });
+  return with_device(handle, [&](int card) { return nvml::give(index, card); });
 }
 
 PLIMSOLL_API int nvmlDeviceGetMinorNumber(void* handle, unsigned* minor) {
-  return with_device(handle, [&](int device) { return nvml::give(minor, device); });
+  return with_device(handle, [&](int card) { return nvml::give(minor, card); });
 }
 
 PLIMSOLL_API int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
-  return with_device(handle, [&](int index) -> int {
+  return with_device(handle, [&](int card) -> int {
     if (memory == nullptr) return kInvalidArgument;
-    const MemoryCounters counters = machine().device(index).memory.counters();
+    const MemoryCounters counters = memory_of(card);
     *memory = {counters.capacity, counters.capacity - counters.used, counters.used};
     return kSuccess;
   });
@@ -94,10 +94,10 @@ PLIMSOLL_API int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
 
 PLIMSOLL_API int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
   constexpr unsigned kVersion2 = sizeof(MemoryV2) | 2U << 24;
-  return with_device(handle, [&](int index) -> int {
+  return with_device(handle, [&](int card) -> int {
     if (memory == nullptr) return kInvalidArgument;
     if (memory->version != kVersion2) return kArgumentVersionMismatch;
-    const MemoryCounters counters = machine().device(index).memory.counters();
+    const MemoryCounters counters = memory_of(card);
     *memory = {kVersion2, counters.capacity, 0, counters.capacity - counters.used, counters.used};
     return kSuccess;
   });
@@ -124,14 +124,14 @@ PLIMSOLL_API int nvmlDeviceGetMaxClockInfo(void* handle, int type, unsigned* mhz
 PLIMSOLL_API int nvmlDeviceGetCudaComputeCapability(void* handle, int* major, int* minor) {
   return with_device(handle, [&](int) -> int {
     if (major == nullptr || minor == nullptr) return kInvalidArgument;
-    *major = machine().profile().compute_major;
-    *minor = machine().profile().compute_minor;
+    *major = installed().profile.compute_major;
+    *minor = installed().profile.compute_minor;
     return kSuccess;
   });
 }
 
 PLIMSOLL_API int nvmlDeviceGetMemoryBusWidth(void* handle, unsigned* bits) {
-  return with_device(handle, [&](int) { return nvml::give(bits, machine().profile().memory_bus_bits); });
+  return with_device(handle, [&](int) { return nvml::give(bits, installed().profile.memory_bus_bits); });
 }
 
 PLIMSOLL_API int nvmlDeviceGetPciInfo(void* handle, PciInfo* info) { return pci_info(handle, info); }

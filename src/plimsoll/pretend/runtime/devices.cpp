@@ -5,9 +5,9 @@
 #include <set>
 
 #include "plimsoll/pretend/cuda/attributes.h"
-#include "plimsoll/pretend/cuda/uuid.h"
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/current.h"
+#include "plimsoll/pretend/model/uuid.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;
@@ -15,7 +15,7 @@ using namespace plimsoll::pretend::runtime;
 
 PLIMSOLL_API cudaError_t cudaGetDeviceCount(int* count) {
   *count = machine().device_count();
-  return cudaSuccess;
+  return *count > 0 ? cudaSuccess : status(cudaErrorNoDevice);
 }
 
 PLIMSOLL_API cudaError_t cudaGetDevice(int* device) {
@@ -61,22 +61,22 @@ PLIMSOLL_API cudaError_t cudaRuntimeGetVersion(int* version) {
 
 PLIMSOLL_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (!has_device(device)) return status(cudaErrorInvalidDevice);
-  *value = device_attribute(machine().profile(), device, static_cast<int>(attribute));
+  *value = device_attribute(machine().profile(), machine().device(device).card, static_cast<int>(attribute));
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetPCIBusId(char* text, int capacity, int device) {
   if (!has_device(device)) return status(cudaErrorInvalidDevice);
-  std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", device + 1);
+  std::snprintf(text, static_cast<std::size_t>(capacity), "0000:%02x:00.0", machine().device(device).card + 1);
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   unsigned bus = 0;
-  if (std::sscanf(text, "%*x:%x", &bus) != 1 || !has_device(static_cast<int>(bus) - 1)) {
-    return status(cudaErrorInvalidDevice);
-  }
-  *device = static_cast<int>(bus) - 1;
+  if (std::sscanf(text, "%*x:%x", &bus) != 1) return status(cudaErrorInvalidDevice);
+  const Device* const found = machine().device_of_card(static_cast<int>(bus) - 1);
+  if (found == nullptr) return status(cudaErrorInvalidDevice);
+  *device = found->index;
   return cudaSuccess;
 }
 
@@ -130,10 +130,11 @@ PLIMSOLL_API cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 PLIMSOLL_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
   if (!has_device(device)) return status(cudaErrorInvalidDevice);
   const Profile& profile = machine().profile();
-  const auto attribute = [&](int which) { return device_attribute(profile, device, which); };
+  const int card = machine().device(device).card;
+  const auto attribute = [&](int which) { return device_attribute(profile, card, which); };
   std::memset(out, 0, sizeof *out);
   std::snprintf(out->name, sizeof out->name, "%s", profile.device_name.c_str());
-  fill_uuid(out->uuid.bytes, device);
+  fill_uuid(out->uuid.bytes, card);
   out->totalGlobalMem = profile.memory;
   out->sharedMemPerBlock = profile.shared_per_block;
   out->sharedMemPerBlockOptin = profile.shared_per_block_optin;
@@ -160,7 +161,7 @@ PLIMSOLL_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device
   out->maxBlocksPerMultiProcessor = profile.blocks_per_multiprocessor;
   out->l2CacheSize = static_cast<int>(profile.l2_cache);
   out->memoryBusWidth = profile.memory_bus_bits;
-  out->pciBusID = device + 1;
+  out->pciBusID = card + 1;
   out->asyncEngineCount = 3;
   out->canMapHostMemory = 1;
   out->concurrentKernels = 1;

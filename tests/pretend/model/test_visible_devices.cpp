@@ -1,0 +1,59 @@
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "plimsoll/pretend/model/uuid.h"
+#include "plimsoll/pretend/model/visible_devices.h"
+#include "pretend/model/small_machine.h"
+
+using namespace plimsoll::pretend;
+
+using Cards = std::vector<int>;
+
+TEST_CASE("cards are shown in the order of their numbers in the text") {
+  CHECK(visible_devices("0", 4) == Cards{0});
+  CHECK(visible_devices("2,0,3", 4) == Cards{2, 0, 3});
+  CHECK(visible_devices(" 1, +2,3gpu", 4) == Cards{1, 2, 3});
+}
+
+TEST_CASE("the first that names no card ends the list") {
+  CHECK(visible_devices("1,4,2", 4) == Cards{1});
+  CHECK(visible_devices("1,-1,2", 4) == Cards{1});
+  CHECK(visible_devices("0,,1", 4) == Cards{0});
+  CHECK(visible_devices("0,99999999999999999999", 4) == Cards{0});
+  CHECK(visible_devices("3,GPU-706c696d", 4) == Cards{3});
+}
+
+TEST_CASE("nothing is shown by an empty text, or by one that names a card twice") {
+  CHECK(visible_devices("", 4).empty());
+  CHECK(visible_devices("-1", 4).empty());
+  CHECK(visible_devices("NoDevFiles", 4).empty());
+  CHECK(visible_devices("1,2,1", 4).empty());
+  CHECK(visible_devices(uuid_text(1) + "," + uuid_text(1), 4).empty());
+}
+
+TEST_CASE("an identifier may be cut where it tells one card apart") {
+  CHECK(visible_devices(uuid_text(3) + "," + uuid_text(1), 4) == Cards{3, 1});
+  CHECK(visible_devices("GPU-706c696d", 1) == Cards{0});
+  CHECK(visible_devices("GPU-706c696d", 2).empty());
+  CHECK(visible_devices(uuid_text(1) + ",0", 2) == Cards{1});
+  CHECK(visible_devices(uuid_text(7), 4).empty());
+}
+
+TEST_CASE("a machine's devices are the cards that are shown, numbered anew") {
+  Machine machine({.profile = small_profile(), .cards = 4, .shown = Cards{2, 0}});
+  REQUIRE(machine.device_count() == 2);
+  CHECK(machine.device(0).index == 0);
+  CHECK(machine.device(0).card == 2);
+  CHECK(machine.device(1).card == 0);
+  CHECK(machine.device_of_card(0) == &machine.device(1));
+  CHECK(machine.device_of_card(3) == nullptr);
+}
+
+TEST_CASE("a machine of which nothing is shown has no device, and gives no memory") {
+  Machine machine({.profile = small_profile(), .cards = 2, .shown = Cards{}});
+  CHECK(machine.device_count() == 0);
+  CHECK(machine.device_of_card(0) == nullptr);
+  CHECK_FALSE(machine.device(0).memory.allocate(1_MiB));
+  CHECK_FALSE(machine.device(0).ensure_context(machine.profile()));
+}
