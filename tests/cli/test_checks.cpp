@@ -22,6 +22,8 @@ void check_refused(const Change& change, const char* message) {
 TEST_CASE("numbers that make no sense are refused by name") {
   check_refused([](RunOptions& o) { o.world_size = 0; }, "--world-size must be at least 1, found 0");
   check_refused([](RunOptions& o) { o.gpus_per_node = -2; }, "--gpus-per-node must be at least 1, found -2");
+  check_refused([](RunOptions& o) { o.gpus_per_node = 121; },
+                "--gpus-per-node is 121: torch knows at most 120 GPUs in one machine; for more ranks set --world-size");
   check_refused([](RunOptions& o) { o.rank = -1; }, "--rank must be at least 0, found -1");
   check_refused([](RunOptions& o) { o.rank = 8, o.world_size = 8; },
                 "--rank 8 is not a rank of a job of 8: ranks go from 0 to 7; set --world-size too");

@@ -6,7 +6,7 @@ using namespace plimsoll::cli;
 
 namespace {
 
-RunOptions job(std::int64_t world_size, std::int64_t rank, std::int64_t per_node = 8) {
+RunOptions job(std::int64_t world_size, std::int64_t rank, std::optional<std::int64_t> per_node = {}) {
   RunOptions options;
   options.world_size = world_size;
   options.rank = rank;
@@ -39,7 +39,15 @@ TEST_CASE("ranks fill one node after the other, as torchrun places them") {
   CHECK(environment.at("PLIMSOLL_GPUS") == "8");
 }
 
-TEST_CASE("a job has not more cards in a node than ranks") {
+TEST_CASE("a machine has as many cards as the user says, also where the job has fewer ranks") {
+  CHECK(card_count(job(1, 0, 4)) == 4);
+  CHECK(placement(job(1, 0, 4)).local_world_size == 1);
+  CHECK(card_count(job(64, 0, 4)) == 4);
+  CHECK(placement(job(64, 9, 4)).node == 2);
+  CHECK(child_environment(job(1, 0, 4), kFiles, {}).at("PLIMSOLL_GPUS") == "4");
+}
+
+TEST_CASE("where the user does not say, a job has not more cards in a node than ranks") {
   CHECK(card_count(job(1, 0)) == 1);
   CHECK(card_count(job(4, 0)) == 4);
   CHECK(card_count(job(64, 0)) == 8);

@@ -115,7 +115,7 @@ def estimate(
     rank: int = 0,
     gpu: str | os.PathLike[str] = "H100-80GB",
     gpu_memory: str | int | None = None,
-    gpus_per_node: int = 8,
+    gpus_per_node: int | None = None,
     steps: int | None = None,
     alloc_conf: str | None = None,
     depth: int = 2,
@@ -137,7 +137,8 @@ def estimate(
         "package.module:function", which is not imported here.
     args, kwargs: for the function; what can be pickled. Where the function has a keyword that is one of those below, give it
         with functools.partial.
-    world_size, rank, gpus_per_node: the job, the rank of it that is run, and cards in one machine.
+    world_size, rank, gpus_per_node: the job, the rank of it that is run, and cards in one machine (8, and not more than there
+        are ranks).
     gpu, gpu_memory: the card, a name of `plimsoll gpus` or the path of a profile, and another amount of memory than it has,
         as "40GiB" or in bytes.
     steps: end the run after so many optimizer steps.
@@ -171,8 +172,9 @@ def estimate(
         f"--world-size={world_size}",
         f"--rank={rank}",
         f"--gpu={os.fspath(gpu)}",
-        f"--gpus-per-node={gpus_per_node}",
     ]
+    if gpus_per_node is not None:
+        options.append(f"--gpus-per-node={gpus_per_node}")
     if gpu_memory is not None:
         options.append(f"--gpu-memory={gpu_memory}")
     if steps is not None:

@@ -11,6 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What torch is built for (C10_COMPILE_TIME_MAX_GPUS).
+constexpr std::int64_t kMostCards = 120;
+
 void check_range(const char* option, std::int64_t value, std::int64_t least) {
   if (value < least) {
     throw InvalidArgument(std::string(option) + " must be at least " + std::to_string(least) + ", found " +
@@ -25,7 +28,13 @@ void check_range(const char* option, std::int64_t value, std::int64_t least) {
 
 void check_numbers(const RunOptions& options) {
   check_range("--world-size", options.world_size, 1);
-  check_range("--gpus-per-node", options.gpus_per_node, 1);
+  if (options.gpus_per_node) {
+    check_range("--gpus-per-node", *options.gpus_per_node, 1);
+    if (*options.gpus_per_node > kMostCards) {
+      throw InvalidArgument("--gpus-per-node is " + std::to_string(*options.gpus_per_node) + ": torch knows at most " +
+                            std::to_string(kMostCards) + " GPUs in one machine; for more ranks set --world-size");
+    }
+  }
   check_range("--rank", options.rank, 0);
   if (options.rank >= options.world_size) {
     throw InvalidArgument("--rank " + std::to_string(options.rank) + " is not a rank of a job of " +

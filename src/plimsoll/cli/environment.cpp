@@ -7,7 +7,7 @@
 namespace plimsoll::cli {
 
 Placement placement(const RunOptions& options) {
-  const std::int64_t per_node = card_count(options);
+  const std::int64_t per_node = cards_per_node(options);
   Placement place;
   place.node = options.rank / per_node;
   place.nodes = (options.world_size + per_node - 1) / per_node;
@@ -16,7 +16,11 @@ Placement placement(const RunOptions& options) {
   return place;
 }
 
-std::int64_t card_count(const RunOptions& options) { return std::min(options.gpus_per_node, options.world_size); }
+std::int64_t cards_per_node(const RunOptions& options) { return options.gpus_per_node.value_or(8); }
+
+std::int64_t card_count(const RunOptions& options) {
+  return options.gpus_per_node ? *options.gpus_per_node : std::min(cards_per_node(options), options.world_size);
+}
 
 namespace {
 
@@ -83,7 +87,7 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   environment["PLIMSOLL_EVENT_LAG"] = std::to_string(options.event_lag);
   environment["PLIMSOLL_RUN"] = files.settings;
   keep_caches_apart(environment);
-  // It names real cards, of which there may be fewer than pretended ones.
+  // It names real cards, of which there may be fewer than pretended ones. What the script sets itself counts.
   environment.erase("CUDA_VISIBLE_DEVICES");
   return environment;
 }

@@ -17,7 +17,7 @@ namespace plimsoll::cli {
 struct RunOptions {
   std::string gpu = "H100-80GB";
   std::optional<Bytes> gpu_memory;  ///< instead of the profile's
-  std::int64_t gpus_per_node = 8;
+  std::optional<std::int64_t> gpus_per_node;  ///< see Placement and card_count
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
   std::optional<std::string> python;  ///< a path, or a name on PATH

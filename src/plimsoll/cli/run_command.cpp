@@ -22,7 +22,7 @@ bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 report::RunReport known_before(const RunOptions& options, const pretend::Profile& profile) {
   report::RunReport report;
   report.gpu = plimsoll::report::gpu_of(profile);
-  report.gpus_per_node = static_cast<int>(options.gpus_per_node);
+  report.gpus_per_node = static_cast<int>(cards_per_node(options));
   report.world_size = static_cast<int>(options.world_size);
   report.rank = static_cast<int>(options.rank);
   report.script = options.is_module ? "-m " + options.script : options.script;

@@ -42,7 +42,8 @@ void add_run_options(CLI::App& run, RunOptions& options, AsWritten& written) {
   run.add_option("--gpu", options.gpu, "the card: a name of `plimsoll gpus`, or a profile of your own (a .json file)")
       ->capture_default_str();
   run.add_option("--gpu-memory", written.gpu_memory, "the card's memory instead of the profile's, as in 40GiB");
-  run.add_option("--gpus-per-node", options.gpus_per_node, "cards in one machine")->capture_default_str();
+  run.add_option("--gpus-per-node", options.gpus_per_node,
+                 "cards in one machine, and so many the script sees (default: 8, and not more than there are ranks)");
   run.add_option("--world-size", options.world_size, "ranks of the job")->capture_default_str();
   run.add_option("--rank", options.rank, "the rank to run")->capture_default_str();
   run.add_option("--python", options.python, "an interpreter that has a CUDA build of torch (default: plimsoll's own)");
