@@ -41,7 +41,8 @@ class GradientNode {
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
 };
 
-// Mirrors torch._C._will_engine_execute_node (torch 2.13).
+// Mirrors torch._C._will_engine_execute_node (torch 2.13), but for leaves whose gradient grad() was asked for: hooks of
+// tensors do run there, and torch refuses them for the sake of hooks of nodes.
 bool will_execute(Node* node) {
   if (node == nullptr) return false;
   const auto* nodes = torch::autograd::get_current_graph_task_nodes_in_graph();
@@ -49,12 +50,7 @@ bool will_execute(Node* node) {
   const auto* wanted = torch::autograd::get_current_graph_task_exec_info();
   if (wanted->empty()) return true;
   const auto found = wanted->find(node);
-  if (found == wanted->end() || !found->second.should_execute()) return false;
-  TORCH_CHECK(
-      node->topological_nr() != 0 || !found->second.captures_,
-      "A multi-grad hook waits for a leaf whose gradient autograd::grad() was asked for: torch does not run hooks of "
-      "such leaves. Use backward(), or leave the leaf out of the hook's tensors.");
-  return true;
+  return found != wanted->end() && found->second.should_execute();
 }
 
 class MultiGrad final : public HookOwner {
