@@ -15,6 +15,13 @@ set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 
+# Most of the time that a file takes goes to headers and their templates (torch's, JSON's, doctest's), made anew for each: several
+# files are compiled as one.
+if(PLIMSOLL_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${PLIMSOLL_UNITY})
+endif()
+
 find_package(Threads REQUIRED)
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 

@@ -56,6 +56,9 @@ function(plimsoll_add_face face)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/${face}/*.cpp")
   set(stub_source "${PROJECT_BINARY_DIR}/stubs/stubs_${face}.c")
   set(objects "")
+  # It declares what cuda.h does otherwise.
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/driver/green_contexts.cpp"
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(sources)
     add_library(${target}_objects OBJECT ${sources})
     target_link_libraries(${target}_objects PRIVATE plimsoll_pretend plimsoll_base plimsoll_options)

@@ -52,12 +52,7 @@ endif()
 set(torch_compile_options -fPIC -fpch-preprocess)
 target_compile_options(plimsoll_torch_headers PRIVATE ${torch_compile_options})
 set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-# Two thirds of the time that a file takes go to templates of those headers, made anew for each: several files are compiled as
-# one.
 function(plimsoll_compile_with_torch target)
-  if(PLIMSOLL_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PLIMSOLL_UNITY})
-  endif()
   target_precompile_headers(${target} REUSE_FROM plimsoll_torch_headers)
   target_compile_options(${target} PRIVATE ${torch_compile_options})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

@@ -49,6 +49,9 @@ std::string first_line(const std::string& text);
 /// `text` without what a terminal would take for orders: documents may be by others.
 std::string without_orders(std::string text);
 
+/// How wide text is at the most.
+inline constexpr std::size_t kLineWidth = 120;
+
 /// The lines of `text` broken at blanks so that none is wider than `width`, where its words allow; all but the first
 /// start with `indent`.
 std::string wrapped(const std::string& text, std::size_t width, const std::string& indent);

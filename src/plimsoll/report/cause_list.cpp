@@ -7,7 +7,6 @@
 namespace plimsoll::report {
 namespace {
 
-constexpr std::size_t kWidth = 120;
 constexpr std::size_t kShareWidth = 7;
 
 /// The amount stands in a column of its own, so the sentence goes without.
@@ -33,7 +32,7 @@ std::string cause_list(const std::vector<PeakCause>& causes, Bytes active, const
     const std::string start =
         "  " + right(amounts(cause.bytes), amount_width) + "  " + right(share(cause.bytes, active), kShareWidth) + "  ";
     // Blanks before the first word are part of the line's width, and wrapped() breaks at blanks.
-    const std::string lines = wrapped(std::string(indent.size(), '.') + without_amount(cause), kWidth, indent);
+    const std::string lines = wrapped(std::string(indent.size(), '.') + without_amount(cause), kLineWidth, indent);
     text += start + lines.substr(indent.size()) + "\n";
   }
   return text;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/folded_names.h"
 #include "plimsoll/report/table.h"
 
 namespace plimsoll::report {
 namespace {
 
-constexpr std::size_t kWidth = 120;
 constexpr std::size_t kMostCategories = 5;
 constexpr std::size_t kMostRows = 60;
 
@@ -118,7 +118,7 @@ std::string module_table(const std::vector<ModuleRow>& modules, std::vector<Cate
   });
   std::size_t shown = std::min(kMostCategories, categories.size());
   std::string table = render(rows, categories, shown, amounts);
-  while (shown > 1 && widest_line(table) > kWidth) {
+  while (shown > 1 && widest_line(table) > kLineWidth) {
     table = render(rows, categories, --shown, amounts);
   }
   std::string text = "\nThe peak by module\n" + table;

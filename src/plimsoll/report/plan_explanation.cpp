@@ -9,8 +9,6 @@
 namespace plimsoll::report {
 namespace {
 
-constexpr std::size_t kWidth = 120;
-
 /// A job that barely fits fills the card whatever it needs: there only the active book tells.
 bool is_squeezed(const PlanReport& report) { return report.fits() && report.alloc_retries > 0; }
 
@@ -71,7 +69,7 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
       list += (saving == useless.front() ? " " : ", ") + saving->change + " (" +
               amounts.change(measured(report, active), measured(*saving->result, active)) + ")";
     }
-    text += "  " + wrapped(list, kWidth - 2, "  ") + "\n";
+    text += "  " + wrapped(list, kLineWidth - 2, "  ") + "\n";
   }
   return text + failures;
 }

@@ -3,9 +3,7 @@
 namespace plimsoll::report {
 namespace {
 
-constexpr std::size_t kWidth = 118;
-
-std::string line(const std::string& text) { return "  " + wrapped(text, kWidth, "  ") + "\n"; }
+std::string line(const std::string& text) { return "  " + wrapped(text, kLineWidth - 2, "  ") + "\n"; }
 
 std::string exceeding(const PlanReport& report, const Amounts& amounts) {
   const Peak& peak = report.peak;

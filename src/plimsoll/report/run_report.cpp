@@ -13,7 +13,7 @@ namespace plimsoll::report {
 namespace {
 
 /// A line of source, short enough for a table. The whole one is in the JSON.
-std::string excerpt(const std::string& code) {
+std::string code_excerpt(const std::string& code) {
   constexpr std::size_t kLongest = 80;
   if (code.size() <= kLongest) return code;
   std::size_t end = kLongest - 3;
@@ -126,7 +126,7 @@ std::string allocations(const std::vector<LiveAllocations>& live, Bytes total, s
   for (std::size_t i = 0; i < std::min(limit, live.size()); ++i) {
     const LiveAllocations& entry = live[i];
     table.add({format_bytes(entry.bytes), share(entry.bytes, total), std::to_string(entry.count), place(entry.where),
-               excerpt(entry.where.code)});
+               code_excerpt(entry.where.code)});
   }
   return table.render();
 }
@@ -164,7 +164,7 @@ std::string read_backs(const RunReport& report, const TextOptions& options) {
   for (std::size_t i = 0; i < std::min(options.top, report.read_back_lines.size()); ++i) {
     const ReadBack& entry = report.read_back_lines[i];
     table.add({std::to_string(entry.count), format_bytes(entry.bytes), place(entry.where), entry.op,
-               excerpt(entry.where.code)});
+               code_excerpt(entry.where.code)});
   }
   if (!table.empty()) text += table.render();
   for (const std::string& warning : warnings) {

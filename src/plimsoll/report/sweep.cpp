@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kLongestError = 60;
 
 /// A message short enough for a table. The whole one is in the JSON.
-std::string excerpt(const std::string& error) {
+std::string error_excerpt(const std::string& error) {
   const std::string line = first_line(error);
   if (line.size() <= kLongestError) return line;
   std::size_t end = kLongestError - 3;
@@ -40,7 +40,7 @@ std::string summary(const Sweep& sweep, Colour colour) {
 std::vector<std::string> cells_of(const SweepRow& row, const Amounts& amounts) {
   std::vector<std::string> cells = row.values;
   if (!row.result) {
-    cells.insert(cells.end(), {"error", "", "", "", "", excerpt(row.error)});
+    cells.insert(cells.end(), {"error", "", "", "", "", error_excerpt(row.error)});
     return cells;
   }
   const PlanReport& report = *row.result;
