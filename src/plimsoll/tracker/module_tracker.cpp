@@ -32,6 +32,7 @@ void ModuleTracker::on_pass_end(std::function<void(int pass)> hook) {
 }
 
 void ModuleTracker::enter() {
+  TORCH_CHECK(!std::exchange(entered_, true), "this tracker is entered already: exit() comes first");
   const auto state = state_;
   {
     std::lock_guard lock(state->mutex);
@@ -47,6 +48,7 @@ void ModuleTracker::enter() {
 }
 
 void ModuleTracker::exit() {
+  entered_ = false;
   pre_handle_.remove();
   post_handle_.remove();
   std::vector<nn::HookHandle> left_over;
@@ -74,10 +76,7 @@ std::optional<std::string> ModuleTracker::known_fqn(const torch::nn::Module& mod
   return *entry->second.fqn;
 }
 
-std::string ModuleTracker::fqn(torch::nn::Module& module) {
-  std::lock_guard lock(state_->mutex);
-  return *state_->name_of(module);
-}
+std::string ModuleTracker::fqn(torch::nn::Module& module) { return *state_->name_of(module); }
 
 bool ModuleTracker::outermost() const {
   std::lock_guard lock(state_->mutex);

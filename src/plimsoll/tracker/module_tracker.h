@@ -51,7 +51,7 @@ class ModuleTracker {
   /// not throw.
   void on_pass_end(std::function<void(int pass)> hook);
 
-  /// REQUIRES: not entered.
+  /// Throws where it is entered already.
   void enter();
   void exit();
 
@@ -71,6 +71,7 @@ class ModuleTracker {
  private:
   std::shared_ptr<State> state_;  ///< Shared with the hooks on tensors, which may outlive the tracker.
   nn::HookHandle pre_handle_, post_handle_;
+  bool entered_ = false;
 };
 
 }  // namespace plimsoll

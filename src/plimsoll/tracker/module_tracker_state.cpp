@@ -35,6 +35,16 @@ bool any_of_the_same(const std::vector<at::Tensor>& some, const std::vector<at::
   });
 }
 
+/// A module below another, and the way to it: ".layers.0".
+using Below = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
+
+void find_below(torch::nn::Module& module, const std::string& path, std::vector<Below>& found) {
+  for (const auto& [name, child] : nn::children_of(module)) {
+    found.emplace_back(path + "." + name, child);
+    find_below(*child, found.back().first, found);
+  }
+}
+
 }  // namespace
 
 State::PassEnd::~PassEnd() {
@@ -42,22 +52,27 @@ State::PassEnd::~PassEnd() {
 }
 
 State::Name State::name_of(torch::nn::Module& module) {
-  auto& entry = known[&module];
   // One that is gone was another module at the same address.
-  if (!entry.fqn || is_gone(entry.module)) {
-    entry = {module.weak_from_this(), std::make_shared<const std::string>(nn::class_name(module)), false};
+  const auto is_known = [](const Known& entry) { return entry.fqn && !is_gone(entry.module); };
+  {
+    std::lock_guard lock(mutex);
+    const auto entry = known.find(&module);
+    if (entry != known.end() && is_known(entry->second) && entry->second.named_children) return entry->second.fqn;
   }
-  const auto name = entry.fqn;
-  if (!std::exchange(entry.named_children, true)) name_children(module, *name);
-  return name;
-}
+  const auto class_name = nn::class_name(module);
+  std::vector<Below> below;
+  find_below(module, "", below);
 
-void State::name_children(torch::nn::Module& module, const std::string& name) {
-  for (const auto& [child_name, child] : nn::children_of(module)) {
-    const auto path = std::make_shared<const std::string>(name + "." + child_name);
-    known[child.get()] = {child, path, true};
-    name_children(*child, *path);
+  std::lock_guard lock(mutex);
+  auto& entry = known[&module];
+  if (!is_known(entry)) entry = {module.weak_from_this(), std::make_shared<const std::string>(class_name), false};
+  const auto name = entry.fqn;
+  if (!std::exchange(entry.named_children, true)) {
+    for (const auto& [path, child] : below) {
+      known[child.get()] = {child, std::make_shared<const std::string>(*name + path), true};
+    }
   }
+  return name;
 }
 
 // --- forward, on the thread that calls the module
@@ -67,12 +82,12 @@ void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
   call->address = &module;
   call->module = module.weak_from_this();
   call->in_backward = is_bw();
+  call->name = name_of(module);
   std::function<void(torch::nn::Module&, nn::Tensors&)> hook;
   std::vector<nn::HookHandle> left_over;
   {
     std::lock_guard lock(mutex);
     if (!call->in_backward && forwards++ == 0) left_over = forget_leftovers();
-    call->name = name_of(module);
     call->number = ++numbered;
     ++running[call->name];
     calls[std::this_thread::get_id()].push_back(call);

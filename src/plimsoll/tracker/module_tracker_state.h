@@ -77,9 +77,9 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   std::function<void(int)> pass_ended;
   std::vector<nn::HookHandle> hooks_on_leaves;
 
-  // --- Names. REQUIRES: mutex is held.
+  // --- Names. REQUIRES: mutex is not held: to ask a module what it is may run code of another front end's, which may wait for
+  // a thread that waits for the mutex.
   Name name_of(torch::nn::Module& module);
-  void name_children(torch::nn::Module& module, const std::string& name);
 
   // --- Forward, on the thread that calls the module.
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
