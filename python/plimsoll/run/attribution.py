@@ -82,7 +82,7 @@ class Attribution:
         if self._hooks is not None:
             self._hooks.forget()
         if self._patches is not None:
-            self._patches.release()
+            self._patches.forget()
         self._followed.clear()
         self._native = self._hooks = self._patches = None
 

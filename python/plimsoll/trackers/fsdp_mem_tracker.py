@@ -1,5 +1,6 @@
 """FSDPMemTracker: where FSDP2's memory goes, at each of its stages."""
 
+from contextlib import ExitStack
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -61,15 +62,12 @@ class FSDPMemTracker(MemTracker):
     def track_external(self, *external: Any) -> None:
         """Does nothing: all that the model and the optimizer hold is known, and inputs are told by ``track_inputs``."""
 
-    def _watch(self) -> None:
-        super()._watch()
+    def _watch(self, scope: ExitStack) -> None:
+        super()._watch(scope)
         patches.acquire()
+        scope.callback(patches.release)
         for module in self._root_mod.modules():
             parts.state_of(module)
-
-    def _unwatch(self) -> None:
-        patches.release()
-        super()._unwatch()
 
     @property
     def memory_tracking(self) -> WeakIdKeyDictionary:

@@ -34,15 +34,20 @@ class Defects(Protocol):
 # -- optimizers ----------------------------------------------------------------------------------------------------------
 
 
+_Open = List[Tuple["weakref.ref[Optimizer]", int]]  # and the thread of each
+
+
 class _Steps:
     """The steps that are under way. One that raised is not over by torch's hooks; it is found to be gone later."""
 
     def __init__(self) -> None:
-        self.open: List[Tuple["weakref.ref[Optimizer]", int]] = []  # and the thread of each
+        self._lock = threading.Lock()
+        self.open: _Open = []
 
     def begin(self, optimizer: Optimizer, *_: Any) -> None:
         self.drop_broken()
-        self._set_open([*self.open, (weakref.ref(optimizer), threading.get_ident())])
+        step = (weakref.ref(optimizer), threading.get_ident())
+        self._set_open(lambda steps: [*steps, step])
         if _lacks_state(optimizer):
             _tell_of_new_state(optimizer)
         _C.step_begins(optimizer)
@@ -63,16 +68,21 @@ class _Steps:
         for optimizer, _ in list(self.open):
             self._close(optimizer())
 
-    def _set_open(self, steps: List[Tuple["weakref.ref[Optimizer]", int]]) -> None:
-        self.open = steps
-        _C.set_before_any_forward(self.drop_broken if steps else None)
+    def _set_open(self, change: Callable[[_Open], _Open]) -> None:
+        with self._lock:
+            self.open = change(self.open)
+            _C.set_before_any_forward(self.drop_broken if self.open else None)
 
     def _close(self, optimizer: Optional[Optimizer]) -> None:
         """None: one that is gone."""
-        self._set_open([(one, thread) for one, thread in self.open if one() not in (optimizer, None)])
-        if optimizer is not None:
-            optimizer.__dict__.pop("_init_group", None)
+        self._set_open(lambda steps: [(one, thread) for one, thread in steps if one() not in (optimizer, None)])
+        if optimizer is not None and isinstance(optimizer.__dict__.get("_init_group"), _InitGroup):
+            del optimizer.__dict__["_init_group"]
         _C.step_over(optimizer)
+
+    def forget(self) -> None:
+        """In a forked child, where another thread of the parent's may have held the lock."""
+        self._lock = threading.Lock()
 
 
 _steps = _Steps()
@@ -102,11 +112,18 @@ def _tell_of_new_state(optimizer: Optimizer) -> None:
     if original is None or "_init_group" in optimizer.__dict__:
         return
 
-    def init_group(*args: Any, **kwargs: Any) -> Any:
-        with _C.StateCreation():
-            return original(*args, **kwargs)
+    optimizer._init_group = _InitGroup(original)  # type: ignore[attr-defined]
 
-    optimizer._init_group = init_group  # type: ignore[attr-defined]
+
+class _InitGroup:
+    """Stands for an optimizer's own `_init_group`. What a script has put there itself is left."""
+
+    def __init__(self, original: Callable[..., Any]) -> None:
+        self._original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with _C.StateCreation():
+            return self._original(*args, **kwargs)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------------
@@ -152,6 +169,7 @@ class Hooks:
     seen of modules."""
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         self._defects: Optional[Defects] = None
         self._users = 0
         self._suspended = 0
@@ -165,16 +183,17 @@ class Hooks:
         _C.set_on_defect(defects.failed if defects is not None else None)
 
     def acquire(self) -> None:
-        self._users += 1
-        if self._users > 1:
-            return
-        self._handles = [
-            register_optimizer_step_pre_hook(functools.partial(self._guarded, _steps.begin)),
-            register_optimizer_step_post_hook(functools.partial(self._guarded, _steps.end)),
-        ]
-        self._checkpoints.install()
-        if not self._suspended:
-            self._see_modules()
+        with self._lock:
+            self._users += 1
+            if self._users > 1:
+                return
+            self._handles = [
+                register_optimizer_step_pre_hook(functools.partial(self._guarded, _steps.begin)),
+                register_optimizer_step_post_hook(functools.partial(self._guarded, _steps.end)),
+            ]
+            self._checkpoints.install()
+            if not self._suspended:
+                self._see_modules()
 
     def _guarded(self, hook: Callable[..., None], *args: Any) -> None:
         if self._defects is None:
@@ -195,28 +214,33 @@ class Hooks:
         self._module_handles = []
 
     def suspend(self) -> None:
-        self._suspended += 1
-        if self._suspended == 1:
-            self._see_no_modules()
+        with self._lock:
+            self._suspended += 1
+            if self._suspended == 1:
+                self._see_no_modules()
 
     def resume(self) -> None:
-        self._suspended -= 1
-        if self._suspended == 0 and self._users > 0:
-            self._see_modules()
+        with self._lock:
+            self._suspended -= 1
+            if self._suspended == 0 and self._users > 0:
+                self._see_modules()
 
     def release(self) -> None:
-        self._users -= 1
-        if self._users > 0:
-            return
-        self._see_no_modules()
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._checkpoints.remove()
+        with self._lock:
+            self._users -= 1
+            if self._users > 0:
+                return
+            self._see_no_modules()
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
+            self._checkpoints.remove()
         _steps.clear()
 
     def forget(self) -> None:
-        """In a forked child, where the trackers of its parent see nothing."""
+        """In a forked child, where the trackers of its parent see nothing. Another thread of the parent's may have held a lock."""
+        self._lock = threading.RLock()
+        _steps.forget()
         if self._users:
             self._users = 1
             self.release()

@@ -1,6 +1,7 @@
 """MemTracker: every byte by category, module and state."""
 
-from typing import Any, Dict, List, Optional, Set, Tuple, Type, Union
+from contextlib import ExitStack
+from typing import Any, Dict, List, Set, Tuple, Type, Union
 
 import torch
 from torch import nn, optim
@@ -65,8 +66,7 @@ class MemTracker:
     def __init__(self) -> None:
         see_cuda_when_it_is_there()
         self._native = self._make_native()
-        self._depth = 0
-        self._fake_memory: Optional[fake.FakeMemory] = None
+        self._scopes: List[ExitStack] = []  # one for each time that it is entered
         self._has_fakes = False
 
     def _make_native(self) -> Any:
@@ -108,29 +108,25 @@ class MemTracker:
     # -- when --------------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> "MemTracker":
-        self._native.enter()
-        self._depth += 1
-        if self._depth == 1:
-            self._watch()
-            if self._has_fakes or active_fake_mode() is not None:
-                self._fake_memory = fake.FakeMemory()
-                self._fake_memory.__enter__()
+        with ExitStack() as scope:  # What fails on the way is taken back.
+            self._native.enter()
+            scope.callback(self._native.leave)
+            if not self._scopes:
+                self._watch(scope)
+                if self._has_fakes or active_fake_mode() is not None:
+                    scope.enter_context(fake.FakeMemory())
+            self._scopes.append(scope.pop_all())
         return self
 
     def __exit__(self, *args: Any) -> None:
-        if self._depth == 1:
-            if self._fake_memory is not None:
-                self._fake_memory.__exit__(*args)
-                self._fake_memory = None
-            self._unwatch()
-        self._depth -= 1
-        self._native.leave()
+        if not self._scopes:
+            raise RuntimeError("a tracker was left that is not entered")
+        self._scopes.pop().close()
 
-    def _watch(self) -> None:
+    def _watch(self, scope: ExitStack) -> None:
+        """Until the scope ends."""
         hooks.acquire()
-
-    def _unwatch(self) -> None:
-        hooks.release()
+        scope.callback(hooks.release)
 
     # -- what was seen -----------------------------------------------------------------------------------------------------
 

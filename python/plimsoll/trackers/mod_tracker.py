@@ -1,6 +1,7 @@
 """ModTracker: which modules are running, forward or backward."""
 
-from typing import Any, Callable, Optional, Set
+import weakref
+from typing import Any, Callable, Dict, Optional, Set
 
 from torch import nn
 
@@ -26,7 +27,8 @@ class ModTracker:
 
     def __init__(self) -> None:
         self._native = _C.ModuleTracker()
-        self._has_user_hooks = False
+        self._user_hooks: Dict[str, Callable[..., Any]] = {}
+        self._depth = 0
 
     @property
     def parents(self) -> Set[str]:
@@ -48,23 +50,50 @@ class ModTracker:
         pre_bw_hook: Optional[Callable[..., Any]] = None,
         post_bw_hook: Optional[Callable[..., Any]] = None,
     ) -> None:
-        """Markers, called with the module (None where it is gone) and the tensors at that place: inputs; inputs and outputs; and
+        """Markers, called with the module (None where it is gone) and what is at that place: its arguments; arguments and result; and
         in backward, in the forms that torch gives them, the first gradient of an output, ``(gradient,)``, and those of the inputs,
-        ``([gradient, ...],)``; ``()`` where none of them needs one. Clear them before others are registered."""
-        if self._has_user_hooks:
-            raise AssertionError("there are user hooks already: call clear_user_hooks before others are registered")
-        self._native.register_user_hooks(pre_fw_hook, post_fw_hook, pre_bw_hook, post_bw_hook)
-        self._has_user_hooks = True
+        ``([gradient, ...],)``; ``()`` where none of them needs one. One of a kind: clear them before others are registered."""
+        given = {
+            "pre_fw_hook": pre_fw_hook,
+            "post_fw_hook": post_fw_hook,
+            "pre_bw_hook": pre_bw_hook,
+            "post_bw_hook": post_bw_hook,
+        }
+        new = {kind: hook for kind, hook in given.items() if hook is not None}
+        for kind in new:
+            if kind in self._user_hooks:
+                raise AssertionError(f"there is a {kind} already: call clear_user_hooks before another is registered")
+        self._user_hooks.update(new)
+        self._native.clear_user_hooks()
+        self._native.register_user_hooks(*(self._caller_of(kind) if kind in self._user_hooks else None for kind in given))
+
+    def _caller_of(self, kind: str) -> Callable[..., None]:
+        """For the native part, whose objects Python's collector does not look into: it must not keep the hook alive."""
+        tracker = weakref.ref(self)
+
+        def call(*args: Any) -> None:
+            alive = tracker()
+            hook = alive._user_hooks.get(kind) if alive is not None else None
+            if hook is not None:
+                hook(*args)
+
+        return call
 
     def clear_user_hooks(self) -> None:
         self._native.clear_user_hooks()
-        self._has_user_hooks = False
+        self._user_hooks.clear()
 
     def __enter__(self) -> "ModTracker":
-        self._native.enter()
-        hooks.acquire()
+        if self._depth == 0:
+            self._native.enter()
+            hooks.acquire()
+        self._depth += 1
         return self
 
     def __exit__(self, *args: Any) -> None:
-        hooks.release()
-        self._native.exit()
+        if self._depth == 0:
+            raise RuntimeError("a tracker was left that is not entered")
+        self._depth -= 1
+        if self._depth == 0:
+            hooks.release()
+            self._native.exit()

@@ -21,6 +21,11 @@ class Observers {
     std::erase(all_, &observer);
   }
 
+  bool empty() const {
+    const std::shared_lock lock(mutex_);
+    return all_.empty();
+  }
+
   /// In the order of their coming. REQUIRES: `tell` neither adds nor removes observers.
   template <class Tell>
   void for_each(const Tell& tell) {
@@ -29,7 +34,7 @@ class Observers {
   }
 
  private:
-  std::shared_mutex mutex_;
+  mutable std::shared_mutex mutex_;
   std::vector<Observer*> all_;
 };
 

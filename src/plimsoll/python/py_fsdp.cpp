@@ -49,11 +49,22 @@ struct Parameters {
   struct Entry {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
     Key group = nullptr;
+    nn::HookHandle gradients = {};  ///< of a whole parameter
 
     bool is_of(Key other) const { return group == other && !tensor.expired(); }
   };
   std::mutex mutex;
   std::unordered_map<c10::TensorImpl*, Entry> groups;
+
+  /// Nobody is told any more: no parameter keeps a hook.
+  void forget() {
+    std::unordered_map<c10::TensorImpl*, Entry> dropped;
+    {
+      const std::lock_guard lock(mutex);
+      dropped.swap(groups);
+    }
+    for (auto& [tensor, entry] : dropped) entry.gradients.remove();
+  }
 
   static Parameters& of_process() {
     static auto* const parameters = new Parameters;
@@ -96,7 +107,10 @@ void PyFSDP::listen(Listener& listener) {
 
 void PyFSDP::stop() {
   const py::gil_scoped_release release;
-  if (auto* own = std::exchange(own_, nullptr)) listeners().remove(*own);
+  auto* const own = std::exchange(own_, nullptr);
+  if (own == nullptr) return;
+  listeners().remove(*own);
+  if (listeners().empty()) Parameters::of_process().forget();
 }
 
 std::optional<FSDPRuntime::State> PyFSDP::state_of(torch::nn::Module& module) {
@@ -154,19 +168,22 @@ std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const no
 
 namespace {
 
-/// No garbage is collected while listeners are told. They run Python, and whose tracker is collected leaves the list of
-/// listeners: that would wait for the telling that it is a part of.
+/// No garbage is collected while listeners are told, on whichever thread. They run Python, and whose tracker is collected
+/// leaves the list of listeners: that would wait for the telling that it is a part of. REQUIRES: the interpreter's lock.
 class NoCollection {
  public:
-  NoCollection() : was_enabled_(PyGC_Disable() != 0) {}
+  NoCollection() {
+    if (tellings_++ == 0) was_enabled_ = PyGC_Disable() != 0;
+  }
   ~NoCollection() {
-    if (was_enabled_) PyGC_Enable();
+    if (--tellings_ == 0 && was_enabled_) PyGC_Enable();
   }
   NoCollection(const NoCollection&) = delete;
   NoCollection& operator=(const NoCollection&) = delete;
 
  private:
-  bool was_enabled_;
+  static inline int tellings_ = 0;
+  static inline bool was_enabled_ = false;
 };
 
 template <class Tell>
@@ -207,10 +224,13 @@ void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) 
     }
   }
   if (!is_new || !whole || !parameter.requires_grad()) return;
-  nn::register_tensor_hook(parameter, [key = static_cast<Key>(group.ptr())](const at::Tensor& gradient) {
+  auto handle = nn::register_tensor_hook(parameter, [key = static_cast<Key>(group.ptr())](const at::Tensor& gradient) {
     tell_all([&](auto& listener) { listener.memory(MemoryUse::kUnshardedGrad, gradient, key); });
     return at::Tensor();
   });
+  const std::lock_guard lock(parameters.mutex);
+  const auto entry = parameters.groups.find(parameter.unsafeGetTensorImpl());
+  if (entry != parameters.groups.end()) entry->second.gradients = std::move(handle);
 }
 
 /// What this thread takes memory for on that device, until use_over(). Nests.

@@ -52,6 +52,20 @@ struct Callbacks {
 
 py::object none_as_null(const py::object& function) { return function.is_none() ? py::object() : function; }
 
+thread_local const PyCall* current_call = nullptr;
+thread_local bool was_raised_by_user = false;
+
+class CurrentCall {
+ public:
+  explicit CurrentCall(const PyCall& call) : outer_(std::exchange(current_call, &call)) {}
+  ~CurrentCall() { current_call = outer_; }
+  CurrentCall(const CurrentCall&) = delete;
+  CurrentCall& operator=(const CurrentCall&) = delete;
+
+ private:
+  const PyCall* outer_;
+};
+
 void before_forward(py::handle module, py::handle arguments) {
   if (is_transforming() || in_compiled_code()) return;
   // A copy: it may set another one.
@@ -59,6 +73,8 @@ void before_forward(py::handle module, py::handle arguments) {
   const auto stand_in = PyModule::of(module);
   FoundTensors found;
   found.add(arguments);
+  const PyCall call{arguments, {}};
+  const CurrentCall current(call);
   nn::HookedCall(*stand_in, *stand_in, found.as_arguments()).before();
 }
 
@@ -69,13 +85,15 @@ void after_forward(py::handle module, py::handle arguments, py::handle keywords,
   given.add(arguments);
   given.add(keywords);
   results.add(result);
+  const PyCall call{arguments, result};
+  const CurrentCall current(call);
   nn::HookedCall(*stand_in, *stand_in, given.as_arguments()).after(results.as_arguments());
 }
 
 /// What a hook returns that has raised. What is no Exception (Ctrl-C) is raised even where somebody listens.
 PyObject* raised_in(const char* hook) {
   const py::object function = Callbacks::of_process().on_defect;
-  if (!function || PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
+  if (!function || was_raised_by_user || PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
   HANDLE_TH_ERRORS
   const py::error_already_set error;
   function(hook, error.value());
@@ -103,11 +121,13 @@ PyObject* unguarded_after_forward(PyObject* const* given, Py_ssize_t count) {
 }
 
 PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  was_raised_by_user = false;
   PyObject* const result = unguarded_before_forward(given, count);
   return result != nullptr ? result : raised_in("before_forward");
 }
 
 PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  was_raised_by_user = false;
   PyObject* const result = unguarded_after_forward(given, count);
   return result != nullptr ? result : raised_in("after_forward");
 }
@@ -147,6 +167,13 @@ c10::Storage storage_of(py::handle storage) {
 }
 
 }  // namespace
+
+const PyCall& PyCall::current() {
+  TORCH_INTERNAL_ASSERT(current_call != nullptr, "no hook of a module's forward runs on this thread");
+  return *current_call;
+}
+
+void raised_by_user() { was_raised_by_user = true; }
 
 void bind_hooks(py::module_& module) {
   for (auto& hook : module_hooks) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "plimsoll/python/py_hooks.h"
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/tracker/module_tracker.h"
 
@@ -31,7 +32,12 @@ class SharedFunction {
   template <class Values>
   void operator()(const torch::nn::Module* module, const Values& values) const {
     const py::gil_scoped_acquire lock;
-    (*function_)(PyModule::object_of(module), *py::tuple(values()));
+    try {
+      (*function_)(PyModule::object_of(module), *py::tuple(values()));
+    } catch (...) {
+      raised_by_user();
+      throw;
+    }
   }
 
  private:
@@ -44,13 +50,13 @@ void register_user_hooks(ModuleTracker& tracker, const py::object& pre_forward, 
                          const py::object& pre_backward, const py::object& post_backward) {
   ModuleHooks hooks;
   if (!pre_forward.is_none()) {
-    hooks.pre_forward = [hook = SharedFunction(pre_forward)](auto& module, auto& given) {
-      hook(&module, [&] { return py::make_tuple(list_of(given)); });
+    hooks.pre_forward = [hook = SharedFunction(pre_forward)](auto& module, auto&) {
+      hook(&module, [] { return py::make_tuple(PyCall::current().arguments); });
     };
   }
   if (!post_forward.is_none()) {
-    hooks.post_forward = [hook = SharedFunction(post_forward)](auto& module, auto& given, auto& results) {
-      hook(&module, [&] { return py::make_tuple(list_of(given), list_of(results)); });
+    hooks.post_forward = [hook = SharedFunction(post_forward)](auto& module, auto&, auto&) {
+      hook(&module, [] { return py::make_tuple(PyCall::current().arguments, PyCall::current().result); });
     };
   }
   if (!pre_backward.is_none()) {

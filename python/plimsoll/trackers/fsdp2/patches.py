@@ -5,6 +5,7 @@ bound methods, and are exchanged in their place in the module's own lists.
 """
 
 import functools
+import threading
 from typing import Any, Callable, List, Tuple
 
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -29,23 +30,30 @@ class Patches:
     """What stands in FSDP2's place. `acquire` and `release` come in pairs."""
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         self._users = 0
         self._originals: List[Tuple[Any, str, Any]] = []
         self._exchanged: List[Tuple[Callable[[], Any], int]] = []  # where: a weak reference to a table, and the place in it
 
     def acquire(self) -> None:
-        self._users += 1
-        if self._users > 1:
-            return
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._replace_all()
+
+    def _replace_all(self) -> None:
         for owner, name, wrap in (*memory.FUNCTIONS, *stages.FUNCTIONS, (FSDPState, "init", _state_init)):
             self._replace(owner, name, wrap(getattr(owner, name)))
         for owner, name, wrap in memory.PROPERTIES:
             self._replace(owner, name, property(wrap(getattr(owner, name).fget)))
 
     def release(self) -> None:
-        self._users -= 1
-        if self._users > 0:
-            return
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._put_all_back()
+
+    def _put_all_back(self) -> None:
         for owner, name, original in reversed(self._originals):
             setattr(owner, name, original)
         self._originals.clear()
@@ -55,6 +63,13 @@ class Patches:
             if table is not None and original is not None:
                 table[number] = original
         self._exchanged.clear()
+
+    def forget(self) -> None:
+        """In a forked child, where the trackers of its parent see nothing. Another thread of the parent's may have held the lock."""
+        self._lock = threading.RLock()
+        if self._users:
+            self._users = 1
+            self.release()
 
     def exchange_hooks(self, state: Any) -> None:
         """The forward hooks of a state's modules, in their places. Nothing happens where it was done."""

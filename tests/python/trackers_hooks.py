@@ -1,0 +1,208 @@
+"""Claims of test_trackers_use.py about hooks: what the script's own get, what is raised, and what is left behind."""
+
+import gc
+import threading
+import weakref
+
+import torch
+import torch.distributed._tools.mod_tracker
+from torch import nn
+from trackers_use import CLAIMS, claim, main, mlp, raises, step
+
+from plimsoll import MemTracker, ModTracker
+from plimsoll.run.defects import Defects
+from plimsoll.trackers.hooks import hooks
+
+CLAIMS.clear()  # Those of trackers_use.py itself.
+
+
+class Product(nn.Module):
+    """Of tensors, in a structure, by a keyword; and what it gives is no plain tensor either."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, pair, *, scale=1.0):
+        return {"product": self.inner(pair["x"]) * pair["y"] * scale}
+
+
+def seen_in_forward(kind):
+    model, seen = Product(), []
+
+    def form(value):
+        if isinstance(value, torch.Tensor):
+            return tuple(value.shape)
+        if isinstance(value, dict):
+            return {key: form(one) for key, one in value.items()}
+        return type(value)(form(one) for one in value) if isinstance(value, (tuple, list)) else value
+
+    with kind() as tracker:
+        tracker.register_user_hooks(
+            pre_fw_hook=lambda module, given: seen.append((type(module).__name__, form(given))),
+            post_fw_hook=lambda module, given, result: seen.append((type(module).__name__, form(given), form(result))),
+        )
+        model({"x": torch.ones(2, 4), "y": torch.ones(2, 4)}, scale=torch.ones(()))
+    return seen
+
+
+@claim
+def hooks_in_forward_get_what_torchs_get():
+    torchs = seen_in_forward(torch.distributed._tools.mod_tracker.ModTracker)
+    assert seen_in_forward(ModTracker) == torchs and len(torchs) == 4
+
+
+@claim
+def hooks_of_other_kinds_may_come_later():
+    seen = []
+    with ModTracker() as tracker:
+        tracker.register_user_hooks(pre_fw_hook=lambda *_: seen.append("pre"))
+        tracker.register_user_hooks(post_fw_hook=lambda *_: seen.append("post"))
+        raises(AssertionError, "pre_fw_hook already", tracker.register_user_hooks, pre_fw_hook=print)
+        nn.Linear(4, 4)(torch.ones(2, 4))
+        tracker.clear_user_hooks()
+        nn.Linear(4, 4)(torch.ones(2, 4))
+    assert seen == ["pre", "post"]
+
+
+@claim
+def what_the_scripts_own_hook_raises_reaches_the_script_also_where_ours_are_guarded():
+    def broken(*_):
+        raise KeyError("of the script")
+
+    defects = Defects()
+    hooks.guard_with(defects)
+    try:
+        for kind in ("pre_fw_hook", "post_fw_hook"):
+            with ModTracker() as tracker:
+                tracker.register_user_hooks(**{kind: broken})
+                raises(KeyError, "of the script", nn.Linear(4, 4), torch.ones(2, 4))
+    finally:
+        hooks.guard_with(None)
+    assert not defects.texts
+
+
+@claim
+def gradients_of_leaves_that_were_asked_for_do_not_disturb():
+    class Net(nn.Module):
+        def forward(self, x, t):
+            return (x * t).sin()
+
+    ended = []
+    for kind in (MemTracker, ModTracker):
+        with kind() as tracker:
+            if kind is ModTracker:
+                tracker.register_user_hooks(post_bw_hook=lambda module, gradients: ended.append(len(gradients[0])))
+            x, t = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+            u = Net()(x, t)
+            first = torch.autograd.grad(u.sum(), [x, t], create_graph=True)
+            torch.autograd.grad(first[0].sum(), [x])
+            u.sum().backward()
+            assert tracker.parents == {"Global"} if kind is ModTracker else tracker.parents() == {"Global"}
+    assert ended and set(ended) == {2}
+
+
+@claim
+def a_module_tracker_may_be_entered_twice_and_not_left_more_often():
+    seen, tracker = [], ModTracker()
+    tracker.register_user_hooks(pre_fw_hook=lambda *_: seen.append(1))
+    with tracker:
+        with tracker:
+            nn.Linear(4, 4)(torch.ones(2, 4))
+        nn.Linear(4, 4)(torch.ones(2, 4))
+    with ModTracker():
+        nn.Linear(4, 4)(torch.ones(2, 4))
+    assert len(seen) == 2
+    raises(RuntimeError, "not entered", tracker.__exit__)
+    raises(RuntimeError, "not entered", MemTracker().__exit__)
+
+
+@claim
+def a_tracker_that_was_left_too_often_still_works():
+    tracker = MemTracker()
+    raises(RuntimeError, "not entered", tracker.__exit__)
+    model, optimizer, batch = mlp()
+    tracker.track_external(model, optimizer, batch)
+    with tracker:
+        step(model, optimizer, batch)
+    assert tracker.memory_tracking[model].snapshots
+
+
+@claim
+def a_tracker_that_cannot_be_entered_leaves_nothing_behind():
+    class Broken(MemTracker):
+        def _watch(self, scope):
+            super()._watch(scope)
+            raise KeyError("on the way")
+
+    tracker = Broken()
+    raises(KeyError, "on the way", tracker.__enter__)
+    assert not tracker._native.entered and not tracker._scopes
+    assert not nn.modules.module._global_forward_hooks and not nn.modules.module._global_forward_pre_hooks
+
+
+@claim
+def a_tracker_that_its_own_hooks_know_is_collected():
+    class Held:
+        pass
+
+    held = Held()
+    gone = weakref.ref(held)
+
+    def make(held):
+        tracker = ModTracker()
+        tracker.register_user_hooks(pre_fw_hook=lambda module, _: (held, tracker.get_known_fqn(module)))
+        with tracker:
+            nn.Linear(4, 4)(torch.ones(2, 4))
+
+    make(held)
+    del held
+    gc.collect()
+    assert gone() is None
+
+
+@claim
+def what_a_script_put_into_an_optimizer_stays():
+    model, optimizer, batch = mlp()
+    original, calls = optimizer._init_group, []
+
+    def own(*args, **kwargs):
+        calls.append(1)
+        return original(*args, **kwargs)
+
+    optimizer._init_group = own
+    with MemTracker():
+        step(model, optimizer, batch)
+    assert optimizer._init_group is own and calls
+    del optimizer._init_group
+    with MemTracker():
+        step(model, optimizer, batch)
+    assert "_init_group" not in optimizer.__dict__
+
+
+@claim
+def steps_of_several_threads_all_end():
+    from plimsoll.trackers.hooks import _steps
+
+    errors = []
+
+    def train():
+        try:
+            model, optimizer, batch = mlp()
+            for _ in range(20):
+                step(model, optimizer, batch)
+        except BaseException as error:
+            errors.append(error)
+
+    with MemTracker():
+        threads = [threading.Thread(target=train) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors
+        assert _steps.open == []
+
+
+if __name__ == "__main__":
+    main()
