@@ -1,0 +1,187 @@
+// The driver's devices and contexts, and that it gives the runtime's answers to the runtime's questions.
+
+#include <cstring>
+
+#include "pretend/cuda_program/program.h"
+
+using namespace program;
+
+TEST_CASE("a card's properties are the profile's") {
+  const auto& profile = control::profile();
+  cudaDeviceProp properties{};
+  REQUIRE(cudaGetDeviceProperties(&properties, 1) == cudaSuccess);
+  CHECK(properties.name == profile.device_name);
+  CHECK(properties.totalGlobalMem == profile.memory);
+  CHECK(properties.major == profile.compute_major);
+  CHECK(properties.minor == profile.compute_minor);
+  CHECK(properties.multiProcessorCount == profile.multiprocessors);
+  CHECK(properties.sharedMemPerBlock == profile.shared_per_block);
+  CHECK(properties.sharedMemPerBlockOptin == profile.shared_per_block_optin);
+  CHECK(properties.sharedMemPerMultiprocessor == profile.shared_per_multiprocessor);
+  CHECK(properties.regsPerMultiprocessor == profile.registers_per_multiprocessor);
+  CHECK(properties.maxThreadsPerMultiProcessor == profile.threads_per_multiprocessor);
+  CHECK(properties.maxBlocksPerMultiProcessor == profile.blocks_per_multiprocessor);
+  CHECK(properties.l2CacheSize == static_cast<int>(profile.l2_cache));
+  CHECK(properties.memoryBusWidth == profile.memory_bus_bits);
+  CHECK(fails_with(cudaErrorInvalidDevice, cudaGetDeviceProperties(&properties, control::device_count())));
+}
+
+TEST_CASE("properties, the runtime's attributes and the driver's say the same") {
+  cudaDeviceProp properties{};
+  REQUIRE(cudaGetDeviceProperties(&properties, 2) == cudaSuccess);
+  const auto attribute = [](int which) {
+    int of_runtime = -1, of_driver = -2;
+    CHECK(cudaDeviceGetAttribute(&of_runtime, static_cast<cudaDeviceAttr>(which), 2) == cudaSuccess);
+    CHECK(cuDeviceGetAttribute(&of_driver, static_cast<CUdevice_attribute>(which), 2) == CUDA_SUCCESS);
+    CHECK(of_runtime == of_driver);
+    return of_driver;
+  };
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == properties.major);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == properties.minor);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) == properties.multiProcessorCount);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) == properties.maxThreadsPerBlock);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) == properties.maxThreadsDim[2]);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) == properties.maxGridSize[0]);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE) == properties.warpSize);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) == properties.l2CacheSize);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) == properties.pciBusID);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == properties.clusterLaunch);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == properties.memoryPoolsSupported);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) ==
+        static_cast<int>(properties.sharedMemPerBlockOptin));
+}
+
+TEST_CASE("a card is the same to runtime and driver: name, identifier, bus, memory, version") {
+  int of_runtime = 0, of_driver = -1;
+  CHECK(cudaGetDeviceCount(&of_runtime) == cudaSuccess);
+  CHECK(cuDeviceGetCount(&of_driver) == CUDA_SUCCESS);
+  CHECK(of_runtime == of_driver);
+  CHECK(cudaDriverGetVersion(&of_runtime) == cudaSuccess);
+  CHECK(cuDriverGetVersion(&of_driver) == CUDA_SUCCESS);
+  CHECK(of_runtime == of_driver);
+  CUdevice device = -1;
+  REQUIRE(cuDeviceGet(&device, 1) == CUDA_SUCCESS);
+  CHECK(cuDeviceGet(&device, control::device_count()) == CUDA_ERROR_INVALID_DEVICE);
+  cudaDeviceProp properties{};
+  REQUIRE(cudaGetDeviceProperties(&properties, 1) == cudaSuccess);
+  char name[256] = {};
+  CUuuid uuid{};
+  std::size_t bytes = 0;
+  CHECK(cuDeviceGetName(name, sizeof name, 1) == CUDA_SUCCESS);
+  CHECK(cuDeviceGetUuid(&uuid, 1) == CUDA_SUCCESS);
+  CHECK(cuDeviceTotalMem(&bytes, 1) == CUDA_SUCCESS);
+  CHECK(std::string(name) == properties.name);
+  CHECK(std::memcmp(uuid.bytes, properties.uuid.bytes, sizeof uuid.bytes) == 0);
+  CHECK(bytes == properties.totalGlobalMem);
+  char bus[2][32] = {};
+  CHECK(cudaDeviceGetPCIBusId(bus[0], sizeof bus[0], 1) == cudaSuccess);
+  CHECK(cuDeviceGetPCIBusId(bus[1], sizeof bus[1], 1) == CUDA_SUCCESS);
+  CHECK(std::string(bus[0]) == bus[1]);
+  CHECK(cudaDeviceGetByPCIBusId(&of_runtime, bus[0]) == cudaSuccess);
+  CHECK(of_runtime == 1);
+  CHECK(fails_with(cudaErrorInvalidDevice, cudaDeviceGetByPCIBusId(&of_runtime, "0000:77:00.0")));
+}
+
+TEST_CASE("a primary context is made once, at the card's cost, and stays") {
+  unsigned flags = 7;
+  int active = -1;
+  REQUIRE(cuDevicePrimaryCtxGetState(3, &flags, &active) == CUDA_SUCCESS);
+  const auto before = control::memory(3).used;
+  CUcontext first = nullptr, second = nullptr;
+  REQUIRE(cuDevicePrimaryCtxRetain(&first, 3) == CUDA_SUCCESS);
+  REQUIRE(cuDevicePrimaryCtxRetain(&second, 3) == CUDA_SUCCESS);
+  CHECK(first == second);
+  CHECK(control::memory(3).used == before + (active != 0 ? 0 : control::profile().context));
+  REQUIRE(cuDevicePrimaryCtxGetState(3, &flags, &active) == CUDA_SUCCESS);
+  CHECK(active == 1);
+  CHECK(cuDevicePrimaryCtxRelease(3) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxRetain(&first, control::device_count()) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_CASE("the current context is the runtime's current device, and pushing comes back to it when popped") {
+  const OnDevice on(0);
+  CUcontext of_zero = nullptr, of_two = nullptr, current = nullptr;
+  REQUIRE(cuDevicePrimaryCtxRetain(&of_zero, 0) == CUDA_SUCCESS);
+  REQUIRE(cuDevicePrimaryCtxRetain(&of_two, 2) == CUDA_SUCCESS);
+  CHECK(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+  CHECK(current == of_zero);
+  int runtime_device = -1;
+  CUdevice driver_device = -2;
+  REQUIRE(cuCtxPushCurrent(of_two) == CUDA_SUCCESS);
+  CHECK(cudaGetDevice(&runtime_device) == cudaSuccess);
+  CHECK(cuCtxGetDevice(&driver_device) == CUDA_SUCCESS);
+  CHECK(runtime_device == 2);
+  CHECK(driver_device == 2);
+  REQUIRE(cuCtxPopCurrent(&current) == CUDA_SUCCESS);
+  CHECK(current == of_two);
+  CHECK(cudaGetDevice(&runtime_device) == cudaSuccess);
+  CHECK(runtime_device == 0);
+  CHECK(cuCtxPopCurrent(&current) == CUDA_ERROR_INVALID_CONTEXT);
+  REQUIRE(cuCtxSetCurrent(of_two) == CUDA_SUCCESS);
+  CHECK(cudaGetDevice(&runtime_device) == cudaSuccess);
+  CHECK(runtime_device == 2);
+}
+
+TEST_CASE("waiting for a context is told as waiting for its card") {
+  const OnDevice on(1);
+  const auto waits = heard(Happening::kSynchronize, [] { CHECK(cuCtxSynchronize() == CUDA_SUCCESS); });
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].event.device == 1);
+}
+
+TEST_CASE("memory of the driver's comes from the same books, and either frees it") {
+  const auto before = control::memory(0).used;
+  CUdeviceptr pointer = 0, base = 0;
+  std::size_t bytes = 0;
+  REQUIRE(cuMemAlloc(&pointer, 5_MiB) == CUDA_SUCCESS);
+  CHECK(control::memory(0).used == before + 6_MiB);  // in pieces of 2 MiB
+  REQUIRE(cuMemGetAddressRange(&base, &bytes, pointer + 100) == CUDA_SUCCESS);
+  CHECK(base == pointer);
+  CHECK(bytes >= 5_MiB);
+  std::size_t free_of_runtime = 0, free_of_driver = 1, total = 0;
+  CHECK(cudaMemGetInfo(&free_of_runtime, &total) == cudaSuccess);
+  CHECK(cuMemGetInfo(&free_of_driver, &total) == CUDA_SUCCESS);
+  CHECK(free_of_runtime == free_of_driver);
+  CHECK(cudaFree(reinterpret_cast<void*>(pointer)) == cudaSuccess);
+  CHECK(cuMemFree(pointer) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(control::memory(0).used == before);
+  CHECK(cuMemAlloc(&pointer, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAlloc(&pointer, control::profile().memory) == CUDA_ERROR_OUT_OF_MEMORY);
+  const auto pinned = control::host().pinned;
+  void* host = nullptr;
+  REQUIRE(cuMemHostAlloc(&host, 100, 0) == CUDA_SUCCESS);
+  CHECK(control::host().pinned == pinned + 100);
+  CHECK(cudaFreeHost(host) == cudaSuccess);
+  CHECK(cuMemFreeHost(host) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("the driver's fills are told with their bytes, and its read-backs give zeros") {
+  CUdeviceptr device = 0;
+  REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
+  const auto fills = heard(Happening::kFill, [&] {
+    CHECK(cuMemsetD8Async(device, 1, 100, nullptr) == CUDA_SUCCESS);
+    CHECK(cuMemsetD32Async(device, 1, 100, nullptr) == CUDA_SUCCESS);
+    CHECK(cuMemsetD32(device, 1, 25) == CUDA_SUCCESS);
+  });
+  REQUIRE(fills.size() == 3);
+  CHECK(fills[0].event.bytes == 100);
+  CHECK(fills[1].event.bytes == 400);
+  CHECK(fills[2].event.bytes == 100);
+  int value = 42;
+  const auto before = control::work().read_backs;
+  REQUIRE(cuMemcpyDtoH(&value, device, sizeof value) == CUDA_SUCCESS);
+  CHECK(value == 0);
+  CHECK(control::work().read_backs == before + 1);
+  CHECK(cuMemFree(device) == CUDA_SUCCESS);
+}
+
+TEST_CASE("an entry point is found in its newest version, and one that is not there is said to be missing") {
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult result{};
+  CHECK(cuGetProcAddress("cuMemAlloc", &function, 12000, 0, &result) == CUDA_SUCCESS);
+  CHECK(result == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(function == reinterpret_cast<void*>(&cuMemAlloc_v2));
+  CHECK(cuGetProcAddress("cuNoSuchThing", &function, 12000, 0, &result) == CUDA_ERROR_NOT_FOUND);
+  CHECK(result == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  CHECK(function == nullptr);
+}

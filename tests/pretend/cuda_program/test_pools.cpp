@@ -1,0 +1,136 @@
+// Stream-ordered allocation: the cards' own pools and those that a program makes.
+
+#include "plimsoll/pretend/model/memory_pool.h"
+#include "pretend/cuda_program/program.h"
+
+using namespace program;
+using plimsoll::pretend::MemoryPool;
+
+namespace {
+
+/// A pool of a program's own.
+class OwnPool {
+ public:
+  explicit OwnPool(int device) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    REQUIRE(cudaMemPoolCreate(&pool_, &properties) == cudaSuccess);
+  }
+  ~OwnPool() { CHECK(cudaMemPoolDestroy(pool_) == cudaSuccess); }
+  OwnPool(const OwnPool&) = delete;
+  OwnPool& operator=(const OwnPool&) = delete;
+  operator cudaMemPool_t() const { return pool_; }
+
+ private:
+  cudaMemPool_t pool_ = nullptr;
+};
+
+void* take(cudaMemPool_t pool, plimsoll::Bytes bytes) {
+  void* pointer = nullptr;
+  REQUIRE(cudaMallocFromPoolAsync(&pointer, bytes, pool, nullptr) == cudaSuccess);
+  return pointer;
+}
+
+std::uint64_t asked(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+  std::uint64_t value = 0;
+  CHECK(cudaMemPoolGetAttribute(pool, attribute, &value) == cudaSuccess);
+  return value;
+}
+
+cudaError_t set(cudaMemPool_t pool, cudaMemPoolAttr attribute, std::uint64_t value) {
+  return cudaMemPoolSetAttribute(pool, attribute, &value);
+}
+
+}  // namespace
+
+TEST_CASE("a pool takes whole chunks of its card, whichever card is current, and gives them back when trimmed") {
+  const auto of_current = control::memory(0).used;
+  const OwnPool pool(1);
+  const auto before = control::memory(1).used;
+  void* pointer = take(pool, 1_MiB);
+  CHECK(control::memory(1).used == before + MemoryPool::kChunk);
+  CHECK(control::memory(0).used == of_current);
+  cudaPointerAttributes attributes{};
+  CHECK(cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess);
+  CHECK(attributes.device == 1);
+  CHECK(asked(pool, cudaMemPoolAttrUsedMemCurrent) == 1_MiB);
+  CHECK(asked(pool, cudaMemPoolAttrReservedMemCurrent) == MemoryPool::kChunk);
+  REQUIRE(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
+  CHECK(control::memory(1).used == before + MemoryPool::kChunk);
+  REQUIRE(cudaMemPoolTrimTo(pool, 0) == cudaSuccess);
+  CHECK(control::memory(1).used == before);
+}
+
+TEST_CASE("a pool keeps what its threshold lets it keep when the host waits, and by default nothing") {
+  const OwnPool pool(0);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // other pools keep nothing from here on
+  const auto before = control::memory(0).used;
+  REQUIRE(set(pool, cudaMemPoolAttrReleaseThreshold, ~std::uint64_t{0}) == cudaSuccess);
+  CHECK(asked(pool, cudaMemPoolAttrReleaseThreshold) == ~std::uint64_t{0});
+  cudaFreeAsync(take(pool, 1_MiB), nullptr);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(control::memory(0).used == before + MemoryPool::kChunk);
+  REQUIRE(set(pool, cudaMemPoolAttrReleaseThreshold, 0) == cudaSuccess);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(control::memory(0).used == before);
+}
+
+TEST_CASE("a pool's highest moments are remembered until they are reset") {
+  const OwnPool pool(0);
+  cudaFreeAsync(take(pool, 40_MiB), nullptr);
+  cudaMemPoolTrimTo(pool, 0);
+  CHECK(asked(pool, cudaMemPoolAttrUsedMemHigh) == 40_MiB);
+  CHECK(asked(pool, cudaMemPoolAttrReservedMemHigh) == 2 * MemoryPool::kChunk);
+  REQUIRE(set(pool, cudaMemPoolAttrUsedMemHigh, 0) == cudaSuccess);
+  REQUIRE(set(pool, cudaMemPoolAttrReservedMemHigh, 0) == cudaSuccess);
+  CHECK(asked(pool, cudaMemPoolAttrUsedMemHigh) == 0);
+  CHECK(asked(pool, cudaMemPoolAttrReservedMemHigh) == 0);
+}
+
+TEST_CASE("a card's own pool serves cudaMallocAsync and cannot be destroyed") {
+  cudaMemPool_t own = nullptr;
+  cudaMemPool_t current = nullptr;
+  REQUIRE(cudaDeviceGetDefaultMemPool(&own, 0) == cudaSuccess);
+  REQUIRE(cudaDeviceGetMemPool(&current, 0) == cudaSuccess);
+  CHECK(own == current);
+  const auto before = asked(own, cudaMemPoolAttrUsedMemCurrent);
+  void* pointer = nullptr;
+  REQUIRE(cudaMallocAsync(&pointer, 512, nullptr) == cudaSuccess);
+  CHECK(asked(own, cudaMemPoolAttrUsedMemCurrent) == before + 512);
+  REQUIRE(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
+  CHECK(asked(own, cudaMemPoolAttrUsedMemCurrent) == before);
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(own)));
+  CHECK(fails_with(cudaErrorInvalidDevice, cudaDeviceGetDefaultMemPool(&own, control::device_count())));
+}
+
+TEST_CASE("a pool that is too small for what is asked gives nothing, and the card keeps its memory") {
+  const OwnPool pool(0);
+  const auto before = control::memory(0);
+  void* pointer = &pointer;
+  CHECK(fails_with(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&pointer, before.capacity, pool, nullptr)));
+  CHECK(pointer == nullptr);
+  CHECK(control::memory(0).used == before.used);
+}
+
+TEST_CASE("what is no pool, or no longer one, is refused by every call") {
+  cudaMemPoolProps properties{};
+  properties.location.id = control::device_count();
+  cudaMemPool_t gone = nullptr;
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&gone, &properties)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&gone, nullptr)));
+  properties.location.id = 0;
+  REQUIRE(cudaMemPoolCreate(&gone, &properties) == cudaSuccess);
+  void* pointer = take(gone, 1_MiB);
+  REQUIRE(cudaMemPoolDestroy(gone) == cudaSuccess);
+  void* refused = nullptr;
+  std::uint64_t value = 0;
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&refused, 1, gone, nullptr)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolGetAttribute(gone, cudaMemPoolAttrUsedMemCurrent, &value)));
+  CHECK(fails_with(cudaErrorInvalidValue, set(gone, cudaMemPoolAttrReleaseThreshold, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolSetAccess(gone, nullptr, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolTrimTo(gone, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(gone)));
+  CHECK(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
+}

@@ -1,0 +1,108 @@
+// Streams, events and what runs on the host in their order.
+
+#include "pretend/cuda_program/program.h"
+
+using namespace program;
+
+namespace {
+
+void count_call(void* count) { ++*static_cast<int*>(count); }
+
+}  // namespace
+
+TEST_CASE("a stream's callback is called with the stream and its argument") {
+  OwnStream stream;
+  struct Call {
+    cudaStream_t stream = nullptr;
+    cudaError_t error = cudaErrorUnknown;
+  } call;
+  const auto note = [](cudaStream_t of, cudaError_t error, void* argument) {
+    *static_cast<Call*>(argument) = {of, error};
+  };
+  REQUIRE(cudaStreamAddCallback(stream, note, &call, 0) == cudaSuccess);
+  CHECK(call.stream == stream);
+  CHECK(call.error == cudaSuccess);
+}
+
+TEST_CASE("a host function runs once, in its place on the stream, and is told") {
+  OwnStream stream;
+  int calls = 0;
+  const auto told = heard(Happening::kCall,
+                          [&] { REQUIRE(cudaLaunchHostFunc(stream, count_call, &calls) == cudaSuccess); });
+  CHECK(calls == 1);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].name == "host function");
+}
+
+TEST_CASE("a stream has the flags, the device and an id of its own") {
+  const OnDevice on(3);
+  cudaStream_t streams[2] = {};
+  REQUIRE(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking) == cudaSuccess);
+  REQUIRE(cudaStreamCreate(&streams[1]) == cudaSuccess);
+  unsigned flags[2] = {7, 7};
+  unsigned long long ids[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cudaStreamGetFlags(streams[i], &flags[i]) == cudaSuccess);
+    CHECK(cudaStreamGetId(streams[i], &ids[i]) == cudaSuccess);
+    CUcontext context = nullptr, current = nullptr;
+    CHECK(cuStreamGetCtx(streams[i], &context) == CUDA_SUCCESS);
+    CHECK(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+    CHECK(context == current);
+#if CUDART_VERSION >= 12080
+    int device = -1;
+    CHECK(cudaStreamGetDevice(streams[i], &device) == cudaSuccess);
+    CHECK(device == 3);
+#endif
+  }
+  CHECK(flags[0] == cudaStreamNonBlocking);
+  CHECK(flags[1] == cudaStreamDefault);
+  CHECK(ids[0] != ids[1]);
+  for (cudaStream_t stream : streams) CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+TEST_CASE("the default stream cannot be destroyed, by the runtime or by the driver") {
+  CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaStreamDestroy(nullptr)));
+  CHECK(cuStreamDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("the time between two events is a millisecond, whoever is asked") {
+  OwnStream stream;
+  OwnEvent start;
+  OwnEvent end;
+  REQUIRE(cudaEventRecord(start, stream) == cudaSuccess);
+  REQUIRE(cudaEventRecord(end, stream) == cudaSuccess);
+  float of_runtime = 0, of_driver = 0;
+  CHECK(cudaEventElapsedTime(&of_runtime, start, end) == cudaSuccess);
+  CHECK(cuEventElapsedTime(&of_driver, start, end) == CUDA_SUCCESS);
+  CHECK(of_runtime == 1.0F);
+  CHECK(of_driver == of_runtime);
+}
+
+TEST_CASE("streams and events are the same to the driver, and a destroyed one is refused by both") {
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  REQUIRE(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  const auto records = heard(Happening::kRecord, [&] {
+    CHECK(cuEventRecord(event, stream) == CUDA_SUCCESS);
+    CHECK(cudaEventRecord(event, stream) == cudaSuccess);
+  });
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].event.stream == records[1].event.stream);
+  CHECK(records[0].event.mark + 1 == records[1].event.mark);
+  const auto waits = heard(Happening::kWait, [&] {
+    CHECK(cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS);
+    CHECK(cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
+  });
+  REQUIRE(waits.size() == 2);
+  CHECK(waits[0].event.mark == records[1].event.mark);
+  CHECK(cuEventQuery(event) == CUDA_SUCCESS);
+  CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(stream) == CUDA_SUCCESS);
+  REQUIRE(cuEventDestroy(event) == CUDA_SUCCESS);
+  REQUIRE(cuStreamDestroy(stream) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaStreamQuery(stream)));
+  CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventQuery(event)));
+}
