@@ -106,3 +106,21 @@ TEST_CASE("streams and events are the same to the driver, and a destroyed one is
   CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaStreamQuery(stream)));
   CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventQuery(event)));
 }
+
+TEST_CASE("no time is given for an event that was not recorded, or was made without timing") {
+  OwnStream stream;
+  OwnEvent recorded, never, untimed(cudaEventDisableTiming);
+  REQUIRE(cudaEventRecord(recorded, stream) == cudaSuccess);
+  REQUIRE(cudaEventRecord(untimed, stream) == cudaSuccess);
+  float milliseconds = -1;
+  const auto refused = [&](cudaEvent_t start, cudaEvent_t end) {
+    CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&milliseconds, start, end)));
+    CHECK(cuEventElapsedTime(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE);
+  };
+  refused(recorded, never);
+  refused(never, recorded);
+  refused(recorded, untimed);
+  refused(untimed, recorded);
+  refused(recorded, nullptr);
+  CHECK(milliseconds == -1);
+}

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "plimsoll/pretend/cuda/elapsed_time.h"
 #include "plimsoll/pretend/driver/driver.h"
 
 using namespace plimsoll::pretend;
@@ -105,9 +106,25 @@ PLIMSOLL_API CUresult cuEventSynchronize(CUevent handle) {
   return CUDA_SUCCESS;
 }
 
-PLIMSOLL_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent, CUevent) {
-  *milliseconds = 1.0F;
+PLIMSOLL_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first, CUevent last) {
+  StreamEvent* const start = event_of(first);
+  StreamEvent* const end = event_of(last);
+  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  switch (elapsed(*start, *end)) {
+    case Elapsed::kInvalid:
+      return CUDA_ERROR_INVALID_HANDLE;
+    case Elapsed::kNotReady:
+      return CUDA_ERROR_NOT_READY;
+    case Elapsed::kKnown:
+      *milliseconds = kElapsedMilliseconds;
+  }
   return CUDA_SUCCESS;
+}
+
+// The same under its first name, which is what CUDA 12's headers call.
+#undef cuEventElapsedTime
+PLIMSOLL_API CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
+  return cuEventElapsedTime_v2(milliseconds, first, last);
 }
 
 PLIMSOLL_API CUresult cuGetProcAddress_v2(const char* name, void** function, int, cuuint64_t,

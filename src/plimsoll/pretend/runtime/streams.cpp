@@ -1,5 +1,6 @@
 // Streams, events, callbacks.
 
+#include "plimsoll/pretend/cuda/elapsed_time.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;
@@ -134,9 +135,18 @@ PLIMSOLL_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   });
 }
 
-PLIMSOLL_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  // No time passes on the pretended GPU. One millisecond, always, keeps divisions by it defined and autotuning
-  // reproducible: every candidate is as fast as the first.
-  *milliseconds = 1.0F;
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t last) {
+  return with_event(first, [&](StreamEvent& start) {
+    return with_event(last, [&](StreamEvent& end) {
+      switch (elapsed(start, end)) {
+        case Elapsed::kInvalid:
+          return cudaErrorInvalidResourceHandle;
+        case Elapsed::kNotReady:
+          return cudaErrorNotReady;
+        case Elapsed::kKnown:
+          *milliseconds = kElapsedMilliseconds;
+      }
+      return cudaSuccess;
+    });
+  });
 }

@@ -1,0 +1,33 @@
+// A machine whose events complete some launches after they were recorded.
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  setenv("PLIMSOLL_EVENT_LAG", "2", 1);
+  return doctest::Context(argc, argv).run();
+}
+
+TEST_CASE("the time between two events is not ready before both have completed") {
+  cudaEvent_t start = nullptr, end = nullptr;
+  REQUIRE(cudaEventCreate(&start) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&end) == cudaSuccess);
+  REQUIRE(cudaEventRecord(start, nullptr) == cudaSuccess);
+  REQUIRE(cudaEventSynchronize(start) == cudaSuccess);
+  REQUIRE(cudaEventRecord(end, nullptr) == cudaSuccess);
+  float milliseconds = -1;
+  CHECK(cudaEventQuery(end) == cudaErrorNotReady);
+  CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaErrorNotReady);
+  CHECK(cuEventElapsedTime(&milliseconds, start, end) == CUDA_ERROR_NOT_READY);
+  CHECK(milliseconds == -1);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  REQUIRE(cudaEventSynchronize(end) == cudaSuccess);
+  CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
+  CHECK(milliseconds == 1.0F);
+  CHECK(cudaEventDestroy(start) == cudaSuccess);
+  CHECK(cudaEventDestroy(end) == cudaSuccess);
+}
