@@ -124,3 +124,16 @@ TEST_CASE("no time is given for an event that was not recorded, or was made with
   refused(recorded, nullptr);
   CHECK(milliseconds == -1);
 }
+
+TEST_CASE("an event is recorded on streams of its own card only, and any stream may wait for it") {
+  OwnEvent event;
+  const OnDevice other(1);
+  OwnStream elsewhere;
+  const auto records = heard(Happening::kRecord, [&] {
+    CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventRecord(event, elsewhere)));
+    CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventRecord(event, nullptr)));
+    CHECK(cuEventRecord(event, elsewhere) == CUDA_ERROR_INVALID_HANDLE);
+  });
+  CHECK(records.empty());
+  CHECK(cudaStreamWaitEvent(elsewhere, event, 0) == cudaSuccess);
+}

@@ -89,8 +89,7 @@ PLIMSOLL_API CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
   StreamEvent* const event = event_of(handle);
   Stream* const stream = stream_of(stream_handle);
   if (stream == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  machine().record(*event, *stream);
-  return CUDA_SUCCESS;
+  return machine().record(*event, *stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 PLIMSOLL_API CUresult cuEventQuery(CUevent handle) {

@@ -141,7 +141,8 @@ void Machine::enqueue(Stream& stream, Event event, std::function<void()> host_wo
   if (host_work) host_work();
 }
 
-void Machine::record(StreamEvent& event, Stream& stream) {
+bool Machine::record(StreamEvent& event, Stream& stream) {
+  if (event.device != stream.device) return false;
   if (active_captures_.load(std::memory_order_relaxed) > 0) {
     std::lock_guard lock(capture_mutex_);
     event.capture = stream.capture;
@@ -151,6 +152,7 @@ void Machine::record(StreamEvent& event, Stream& stream) {
   event.recorded.store(true, std::memory_order_relaxed);
   event.mark.store(marks_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!stream.capturing.load(std::memory_order_relaxed)) tell(Happening::kRecord, stream, event);
+  return true;
 }
 
 void Machine::tell(Happening kind, const Stream& stream, const StreamEvent& about) {

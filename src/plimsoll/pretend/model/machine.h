@@ -86,7 +86,8 @@ class Machine {
   /// graph under capture, to be done at each launch.
   void enqueue(Stream& stream, Event event, std::function<void()> host_work = nullptr);
 
-  void record(StreamEvent& event, Stream& stream);
+  /// False: they belong to different devices.
+  bool record(StreamEvent& event, Stream& stream);
   bool completed(const StreamEvent& event);
   /// Makes `stream` join the capture that `event` was recorded in, if any. False: the default stream cannot.
   bool wait(Stream& stream, StreamEvent& event);

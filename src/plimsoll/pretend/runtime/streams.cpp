@@ -113,8 +113,7 @@ PLIMSOLL_API cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 PLIMSOLL_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle, unsigned) {
   return with_event(handle, [&](StreamEvent& event) {
     return with_stream(stream_handle, [&](Stream& stream) {
-      machine().record(event, stream);
-      return cudaSuccess;
+      return machine().record(event, stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
     });
   });
 }
