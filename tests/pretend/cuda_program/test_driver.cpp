@@ -185,3 +185,26 @@ TEST_CASE("an entry point is found in its newest version, and one that is not th
   CHECK(result == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
   CHECK(function == nullptr);
 }
+
+TEST_CASE("limits and flags are what they were set to, by whichever of the two") {
+  std::size_t of_runtime = 0, of_driver = 1;
+  const auto agree = [&](std::size_t expected) {
+    CHECK(cudaDeviceGetLimit(&of_runtime, cudaLimitStackSize) == cudaSuccess);
+    CHECK(cuCtxGetLimit(&of_driver, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
+    CHECK(of_runtime == expected);
+    CHECK(of_driver == expected);
+  };
+  agree(1024);
+  REQUIRE(cudaDeviceSetLimit(cudaLimitStackSize, 4096) == cudaSuccess);
+  agree(4096);
+  REQUIRE(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024) == CUDA_SUCCESS);
+  agree(1024);
+  REQUIRE(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) == cudaSuccess);
+  unsigned flags[2] = {};
+  int active = 0;
+  CHECK(cudaGetDeviceFlags(&flags[0]) == cudaSuccess);
+  CHECK(cuDevicePrimaryCtxGetState(0, &flags[1], &active) == CUDA_SUCCESS);
+  CHECK(flags[0] == cudaDeviceScheduleBlockingSync);
+  CHECK(flags[1] == flags[0]);
+  REQUIRE(cudaSetDeviceFlags(0) == cudaSuccess);
+}

@@ -137,3 +137,28 @@ TEST_CASE("an event is recorded on streams of its own card only, and any stream 
   CHECK(records.empty());
   CHECK(cudaStreamWaitEvent(elsewhere, event, 0) == cudaSuccess);
 }
+
+TEST_CASE("a priority beyond the range is taken as the nearest within") {
+  int least = -1, greatest = 1;
+  REQUIRE(cudaDeviceGetStreamPriorityRange(&least, &greatest) == cudaSuccess);
+  CHECK(least == 0);
+  CHECK(greatest < least);
+  const auto given = [](int asked) {
+    cudaStream_t of_runtime = nullptr;
+    CUstream of_driver = nullptr;
+    CHECK(cudaStreamCreateWithPriority(&of_runtime, cudaStreamNonBlocking, asked) == cudaSuccess);
+    CHECK(cuStreamCreateWithPriority(&of_driver, CU_STREAM_NON_BLOCKING, asked) == CUDA_SUCCESS);
+    int first = 100, second = 200;
+    CHECK(cudaStreamGetPriority(of_runtime, &first) == cudaSuccess);
+    CHECK(cudaStreamGetPriority(of_driver, &second) == cudaSuccess);
+    CHECK(first == second);
+    CHECK(cudaStreamDestroy(of_runtime) == cudaSuccess);
+    CHECK(cuStreamDestroy(of_driver) == CUDA_SUCCESS);
+    return first;
+  };
+  CHECK(given(least) == least);
+  CHECK(given(-1) == -1);
+  CHECK(given(greatest) == greatest);
+  CHECK(given(greatest - 1) == greatest);
+  CHECK(given(least + 1) == least);
+}

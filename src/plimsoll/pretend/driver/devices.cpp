@@ -72,7 +72,7 @@ PLIMSOLL_API CUresult cuDeviceGetPCIBusId(char* text, int capacity, CUdevice dev
 
 PLIMSOLL_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  if (flags != nullptr) *flags = 0;
+  if (flags != nullptr) *flags = machine().device(device).flags.load(std::memory_order_relaxed);
   if (active != nullptr) *active = machine().device(device).has_context() ? 1 : 0;
   return CUDA_SUCCESS;
 }
@@ -128,12 +128,15 @@ PLIMSOLL_API CUresult cuCtxSynchronize() {
   return CUDA_SUCCESS;
 }
 
-PLIMSOLL_API CUresult cuCtxGetLimit(size_t* value, CUlimit) {
-  *value = 0;
+PLIMSOLL_API CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
+  *value = here().limit(limit);
   return CUDA_SUCCESS;
 }
 
-PLIMSOLL_API CUresult cuCtxSetLimit(CUlimit, size_t) { return CUDA_SUCCESS; }
+PLIMSOLL_API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  here().set_limit(limit, value);
+  return CUDA_SUCCESS;
+}
 
 PLIMSOLL_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
   *version = kCudaVersion;

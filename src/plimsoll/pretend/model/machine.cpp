@@ -37,6 +37,19 @@ bool Device::ensure_context(const Profile& profile) {
   return true;
 }
 
+std::size_t Device::limit(int which) const {
+  constexpr int kStackSize = 0;  // cudaLimitStackSize and CU_LIMIT_STACK_SIZE
+  std::lock_guard lock(mutex_);
+  const auto found = limits_.find(which);
+  if (found != limits_.end()) return found->second;
+  return which == kStackSize ? 1024 : 0;
+}
+
+void Device::set_limit(int which, std::size_t value) {
+  std::lock_guard lock(mutex_);
+  limits_[which] = value;
+}
+
 Machine::Machine(MachineOptions options) : options_(std::move(options)) {
   if (options_.cards < 1)
     throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.cards));
@@ -75,7 +88,7 @@ Stream* Machine::create_stream(int device, int priority, unsigned flags) {
   std::lock_guard lock(streams_mutex_);
   Stream& stream = streams_.emplace_back();
   stream.device = device;
-  stream.priority = priority;
+  stream.priority = std::clamp(priority, Stream::kGreatestPriority, Stream::kLeastPriority);
   stream.flags = flags;
   stream.id = next_stream_id_++;
   return &stream;

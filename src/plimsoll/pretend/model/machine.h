@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,10 @@ struct Device {
   MemoryPools made_pools;  ///< by the program
   Clock clock;
   Stream default_stream;
+  std::atomic<unsigned> flags{0};  ///< as the program set them; nothing depends on them
+  /// Sizes that a program may ask for and set, by their number; nothing depends on them.
+  std::size_t limit(int which) const;
+  void set_limit(int which, std::size_t value);
 
   /// True once the primary context exists. Creating it charges the profile's context bytes.
   bool has_context() const { return context_.load(std::memory_order_acquire); }
@@ -40,8 +45,9 @@ struct Device {
   bool ensure_context(const Profile& profile);
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::atomic<bool> context_{false};
+  std::map<int, std::size_t> limits_;
 };
 
 /// How a process's machine is equipped.

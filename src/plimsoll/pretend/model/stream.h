@@ -32,6 +32,9 @@ class Clock {
 /// A queue of work on one device. Nothing waits in it: what is put on it is done, but for what the clock's lag delays.
 struct Stream {
   static constexpr std::uint32_t kAlive = 0x5354524dU;
+  // Priorities are lower numbers for more important work; one beyond the range is taken as the nearest within.
+  static constexpr int kLeastPriority = 0;
+  static constexpr int kGreatestPriority = -5;
 
   /// Cleared by destruction, so that a stale handle is an error and not a crash.
   std::atomic<std::uint32_t> magic{kAlive};

@@ -30,10 +30,13 @@ PLIMSOLL_API cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
-PLIMSOLL_API cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+PLIMSOLL_API cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  machine().device(current_device()).flags.store(flags, std::memory_order_relaxed);
+  return cudaSuccess;
+}
 
 PLIMSOLL_API cudaError_t cudaGetDeviceFlags(unsigned* flags) {
-  *flags = 0;
+  *flags = machine().device(current_device()).flags.load(std::memory_order_relaxed);
   return cudaSuccess;
 }
 
@@ -81,17 +84,20 @@ PLIMSOLL_API cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) 
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  if (least != nullptr) *least = 0;
-  if (greatest != nullptr) *greatest = -5;
+  if (least != nullptr) *least = Stream::kLeastPriority;
+  if (greatest != nullptr) *greatest = Stream::kGreatestPriority;
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-  *value = limit == cudaLimitStackSize ? 1024 : 0;
+  *value = here().limit(limit);
   return cudaSuccess;
 }
 
-PLIMSOLL_API cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+PLIMSOLL_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  here().set_limit(limit, value);
+  return cudaSuccess;
+}
 
 PLIMSOLL_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (!has_device(device) || !has_device(peer)) return status(cudaErrorInvalidDevice);
