@@ -56,6 +56,30 @@ cudaGraph_t end(cudaStream_t stream) {
 
 using Nodes = std::vector<cudaGraphNode_t>;
 
+cudaError_t add(cudaGraphNode_t* node, cudaGraph_t graph, const Nodes& dependencies, cudaGraphNodeParams& parameters) {
+#if CUDART_VERSION >= 13000
+  return cudaGraphAddNode(node, graph, dependencies.data(), nullptr, dependencies.size(), &parameters);
+#else
+  return cudaGraphAddNode(node, graph, dependencies.data(), dependencies.size(), &parameters);
+#endif
+}
+
+cudaGraphNode_t add_empty(cudaGraph_t graph, const Nodes& dependencies = {}) {
+  cudaGraphNodeParams parameters{};
+  parameters.type = cudaGraphNodeTypeEmpty;
+  cudaGraphNode_t node = nullptr;
+  REQUIRE(add(&node, graph, dependencies, parameters) == cudaSuccess);
+  return node;
+}
+
+cudaError_t update(cudaStream_t stream, Nodes nodes, unsigned flags) {
+#if CUDART_VERSION >= 13000
+  return cudaStreamUpdateCaptureDependencies(stream, nodes.data(), nullptr, nodes.size(), flags);
+#else
+  return cudaStreamUpdateCaptureDependencies(stream, nodes.data(), nodes.size(), flags);
+#endif
+}
+
 }  // namespace
 
 TEST_CASE("a capture tells its id, its graph, and the node that comes before the next") {
@@ -138,4 +162,136 @@ TEST_CASE("a capture into a graph of the caller's adds to it") {
   REQUIRE(nodes.size() == 2);
   CHECK(before(nodes[1]).empty());
   CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+}
+
+TEST_CASE("a capture into a graph goes on after the nodes that it is given, if they are the graph's") {
+  OwnStream stream;
+  cudaGraph_t graph = nullptr, other = nullptr;
+  REQUIRE(cudaGraphCreate(&graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphCreate(&other, 0) == cudaSuccess);
+  const cudaGraphNode_t first = add_empty(graph), foreign = add_empty(other);
+  const auto begin = [&](cudaGraph_t into, const cudaGraphNode_t* after) {
+    return cudaStreamBeginCaptureToGraph(stream, into, after, nullptr, 1, kMode);
+  };
+  CHECK(fails_with(cudaErrorInvalidValue, begin(graph, &foreign)));
+  CHECK(fails_with(cudaErrorInvalidValue, begin(graph, nullptr)));
+  CHECK(fails_with(cudaErrorInvalidValue, begin(nullptr, nullptr)));
+  REQUIRE(begin(graph, &first) == cudaSuccess);
+  CHECK(info_of(stream).ends == Nodes{first});
+  REQUIRE(launch_on(stream) == cudaSuccess);
+  CHECK(end(stream) == graph);
+  CHECK(before(nodes_of(graph)[1]) == Nodes{first});
+  cudaGraphDestroy(graph);
+  cudaGraphDestroy(other);
+}
+
+TEST_CASE("what captured work waits for can be replaced and added to, by nodes of its graph") {
+  OwnStream stream;
+  CHECK(fails_with(cudaErrorIllegalState, update(stream, {}, cudaStreamSetCaptureDependencies)));
+  REQUIRE(cudaStreamBeginCapture(stream, kMode) == cudaSuccess);
+  REQUIRE(launch_on(stream) == cudaSuccess);
+  const Info first = info_of(stream);
+  const cudaGraphNode_t own = add_empty(first.graph);
+  REQUIRE(update(stream, {own}, cudaStreamAddCaptureDependencies) == cudaSuccess);
+  CHECK(info_of(stream).ends == Nodes{first.ends[0], own});
+  REQUIRE(update(stream, {own}, cudaStreamSetCaptureDependencies) == cudaSuccess);
+  CHECK(info_of(stream).ends == Nodes{own});
+  REQUIRE(launch_on(stream) == cudaSuccess);
+  CHECK(before(info_of(stream).ends[0]) == Nodes{own});
+  cudaGraph_t other = nullptr;
+  REQUIRE(cudaGraphCreate(&other, 0) == cudaSuccess);
+  CHECK(fails_with(cudaErrorInvalidValue, update(stream, {add_empty(other)}, cudaStreamSetCaptureDependencies)));
+  CHECK(fails_with(cudaErrorInvalidValue, update(stream, {own}, 7)));
+  cudaGraphDestroy(other);
+  cudaGraphDestroy(end(stream));
+}
+
+TEST_CASE("a node that is added waits for the nodes it is given; a kind that is not pretended fails by name") {
+  cudaGraph_t graph = nullptr, other = nullptr;
+  REQUIRE(cudaGraphCreate(&graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphCreate(&other, 0) == cudaSuccess);
+  const cudaGraphNode_t first = add_empty(graph);
+  const cudaGraphNode_t second = add_empty(graph);
+  CHECK(before(add_empty(graph, {first, second})) == Nodes{first, second});
+  cudaGraphNodeParams parameters{};
+  parameters.type = cudaGraphNodeTypeEmpty;
+  cudaGraphNode_t node = nullptr;
+  CHECK(fails_with(cudaErrorInvalidValue, add(&node, other, {first}, parameters)));
+  parameters.type = cudaGraphNodeTypeMemset;
+  CHECK(fails_with(cudaErrorNotSupported, add(&node, graph, {}, parameters)));
+  CHECK(failed_by_name("cudaGraphAddNode of this type"));
+  CHECK(nodes_of(graph).size() == 3);
+  CHECK(nodes_of(other).empty());
+  cudaGraphDestroy(graph);
+  cudaGraphDestroy(other);
+}
+
+TEST_CASE("a conditional node has a body for each case, which can be captured into, and which no launch runs") {
+  OwnStream stream, inner;
+  REQUIRE(cudaStreamBeginCapture(stream, kMode) == cudaSuccess);
+  REQUIRE(launch_on(stream) == cudaSuccess);
+  const Info info = info_of(stream);
+  cudaGraphNodeParams parameters{};
+  parameters.type = cudaGraphNodeTypeConditional;
+  REQUIRE(cudaGraphConditionalHandleCreate(&parameters.conditional.handle, info.graph, 0, 0) == cudaSuccess);
+  parameters.conditional.type = cudaGraphCondTypeIf;
+  parameters.conditional.size = 2;
+  cudaGraphNode_t node = nullptr, next = nullptr;
+  REQUIRE(add(&node, info.graph, info.ends, parameters) == cudaSuccess);
+  cudaGraph_t* const bodies = parameters.conditional.phGraph_out;
+  cudaGraphNodeParams another = parameters;
+  REQUIRE(add(&next, info.graph, {node}, another) == cudaSuccess);
+  CHECK(before(node) == info.ends);
+  CHECK(bodies[0] != bodies[1]);
+  CHECK(another.conditional.phGraph_out[0] != bodies[0]);
+  REQUIRE(update(stream, {next}, cudaStreamSetCaptureDependencies) == cudaSuccess);
+  REQUIRE(cudaStreamBeginCaptureToGraph(inner, bodies[1], nullptr, nullptr, 0, kMode) == cudaSuccess);
+  REQUIRE(launch_on(inner) == cudaSuccess);
+  CHECK(end(inner) == bodies[1]);
+  CHECK(nodes_of(bodies[0]).empty());
+  CHECK(nodes_of(bodies[1]).size() == 1);
+  cudaGraph_t graph = end(stream);
+  cudaGraphExec_t executable = nullptr;
+  REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+  const auto launches = control::work().launches;
+  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+  CHECK(control::work().launches == launches + 1);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("a capture whose forks were not joined ends without a graph, and frees its streams") {
+  OwnStream origin, side;
+  OwnEvent event;
+  cudaGraph_t graph = nullptr;
+  const auto fork = [&] {
+    REQUIRE(cudaStreamBeginCapture(origin, kMode) == cudaSuccess);
+    REQUIRE(cudaEventRecord(event, origin) == cudaSuccess);
+    REQUIRE(cudaStreamWaitEvent(side, event, 0) == cudaSuccess);
+    REQUIRE(launch_on(side) == cudaSuccess);
+  };
+  fork();
+  CHECK(fails_with(cudaErrorStreamCaptureUnmatched, cudaStreamEndCapture(side, &graph)));
+  CHECK(fails_with(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(origin, &graph)));
+  CHECK(graph == nullptr);
+  CHECK(std::string(cudaGetErrorName(cudaErrorStreamCaptureUnjoined)) == "cudaErrorStreamCaptureUnjoined");
+  CHECK(info_of(origin).status == cudaStreamCaptureStatusNone);
+  CHECK(info_of(side).status == cudaStreamCaptureStatusNone);
+  fork();
+  REQUIRE(cudaEventRecord(event, side) == cudaSuccess);
+  REQUIRE(cudaStreamWaitEvent(origin, event, 0) == cudaSuccess);
+  cudaGraphDestroy(end(origin));
+}
+
+TEST_CASE("a wait that would join two captures is refused and breaks both") {
+  OwnStream one, other;
+  OwnEvent event;
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(one, kMode) == cudaSuccess);
+  REQUIRE(cudaStreamBeginCapture(other, kMode) == cudaSuccess);
+  REQUIRE(cudaEventRecord(event, one) == cudaSuccess);
+  CHECK(fails_with(cudaErrorStreamCaptureMerge, cudaStreamWaitEvent(other, event, 0)));
+  CHECK(cuStreamWaitEvent(other, event, 0) == CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  CHECK(fails_with(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(one, &graph)));
+  CHECK(fails_with(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(other, &graph)));
 }

@@ -85,89 +85,6 @@ TEST_CASE("the feed gives each listener the kinds it asked for, until it stops")
   CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
 }
 
-TEST_CASE("captured work is not done but kept, and a launch of the graph reports it") {
-  Machine machine({.profile = small_profile()});
-  Stream* stream = machine.create_stream(0, 0, 0);
-  REQUIRE(machine.begin_capture(*stream, nullptr));
-  CHECK_FALSE(machine.begin_capture(*stream, nullptr));
-  int host_calls = 0;
-  machine.enqueue(*stream, launch("captured"), [&] { ++host_calls; });
-  CHECK(machine.launches() == 0);
-  CHECK(host_calls == 0);
-  const auto graph = machine.end_capture(*stream);
-  REQUIRE(graph);
-  std::vector<std::string> heard;
-  machine.feed().subscribe([&](const Event& event) {
-    CHECK(event.replayed);
-    heard.emplace_back(event.name);
-  });
-  machine.launch(**graph, *stream);
-  machine.launch(*(*graph)->clone(), *stream);
-  CHECK(heard == std::vector<std::string>{"captured", "captured"});
-  CHECK(machine.launches() == 2);
-  CHECK(host_calls == 2);
-  delete *graph;
-}
-
-TEST_CASE("a stream that waits for a captured stream's event joins the capture and leaves it at its end") {
-  Machine machine({.profile = small_profile()});
-  Stream* origin = machine.create_stream(0, 0, 0);
-  Stream* other = machine.create_stream(0, 0, 0);
-  StreamEvent* event = machine.create_event(0, 0);
-  REQUIRE(machine.begin_capture(*origin, nullptr));
-  machine.record(*event, *origin);
-  CHECK(machine.wait(*other, *event));
-  CHECK(machine.capture_of(*other)->id == machine.capture_of(*origin)->id);
-  machine.enqueue(*other, launch("joined"));
-  CHECK_FALSE(machine.end_capture(*other));
-  const auto graph = machine.end_capture(*origin);
-  REQUIRE(graph);
-  CHECK((*graph)->nodes().size() == 1);
-  CHECK_FALSE(machine.capture_of(*other));
-  delete *graph;
-}
-
-TEST_CASE("a graph's edges are what streams and events demand, and no more") {
-  Machine machine({.profile = small_profile()});
-  Stream* origin = machine.create_stream(0, 0, 0);
-  Stream* side = machine.create_stream(0, 0, 0);
-  StreamEvent* fork = machine.create_event(0, 0);
-  StreamEvent* join = machine.create_event(0, 0);
-  REQUIRE(machine.begin_capture(*origin, nullptr));
-  machine.enqueue(*origin, launch("first"));
-  machine.record(*fork, *origin);
-  machine.wait(*side, *fork);
-  machine.enqueue(*origin, launch("left"));
-  machine.enqueue(*side, launch("right"));
-  machine.record(*join, *side);
-  machine.wait(*origin, *join);
-  machine.enqueue(*origin, launch("last"));
-  Graph* graph = *machine.end_capture(*origin);
-  const auto before = [&](std::size_t node) {
-    std::vector<std::string> names;
-    for (const GraphNode* dependency : graph->nodes()[node]->dependencies) names.push_back(dependency->name);
-    return names;
-  };
-  CHECK(before(0).empty());
-  CHECK(before(1) == std::vector<std::string>{"first"});
-  CHECK(before(2) == std::vector<std::string>{"first"});
-  CHECK(before(3) == std::vector<std::string>{"left", "right"});
-  CHECK(graph->clone()->nodes()[3]->dependencies.size() == 2);
-  delete graph;
-}
-
-TEST_CASE("the default stream cannot join a capture, and a destroyed stream ends its own") {
-  Machine machine({.profile = small_profile()});
-  Stream* stream = machine.create_stream(0, 0, 0);
-  StreamEvent* event = machine.create_event(0, 0);
-  REQUIRE(machine.begin_capture(*stream, nullptr));
-  machine.record(*event, *stream);
-  CHECK_FALSE(machine.wait(machine.device(0).default_stream, *event));
-  CHECK_FALSE(machine.capture_of(*stream)->active);
-  machine.destroy_stream(stream);
-  CHECK_FALSE(machine.forbid_in_captures_of(0));
-}
-
 TEST_CASE("a pool that is destroyed lives until the last of its memory is freed") {
   Machine machine({.profile = small_profile()});
   Device& device = machine.device(0);
@@ -179,15 +96,6 @@ TEST_CASE("a pool that is destroyed lives until the last of its memory is freed"
   CHECK(device.made_pools.free(address));
   CHECK_FALSE(device.made_pools.free(address));
   CHECK(device.memory.counters().used == 0);
-}
-
-TEST_CASE("waiting for a captured stream invalidates the capture") {
-  Machine machine({.profile = small_profile()});
-  Stream* stream = machine.create_stream(0, 0, 0);
-  REQUIRE(machine.begin_capture(*stream, nullptr));
-  CHECK(machine.forbid_in_capture(*stream));
-  CHECK_FALSE(machine.end_capture(*stream));
-  CHECK_FALSE(machine.forbid_in_capture(*stream));
 }
 
 TEST_CASE("a memory pool grows by chunks, keeps what is freed and gives it back when trimmed") {
@@ -261,9 +169,9 @@ TEST_CASE("records and waits are told with the mark that ties them, the same eve
   StreamEvent* event = machine.create_event(0, 0);
   std::vector<Event> heard;
   machine.feed().subscribe([&](const Event& told) { heard.push_back(told); });
-  CHECK(machine.wait(*other, *event));
+  CHECK(machine.wait(*other, *event) == Waited::kDone);
   machine.record(*event, *one);
-  CHECK(machine.wait(*other, *event));
+  CHECK(machine.wait(*other, *event) == Waited::kDone);
   machine.record(*event, *other);
   machine.synchronize(*event, "the host");
   REQUIRE(heard.size() == 5);
@@ -278,22 +186,4 @@ TEST_CASE("records and waits are told with the mark that ties them, the same eve
   CHECK(heard[3].mark > heard[1].mark);
   CHECK(heard[4].kind == Happening::kSynchronize);
   CHECK(heard[4].mark == heard[3].mark);
-}
-
-TEST_CASE("records and waits within a capture are the graph's and are not told") {
-  Machine machine({.profile = small_profile()});
-  Stream* origin = machine.create_stream(0, 0, 0);
-  Stream* joins = machine.create_stream(0, 0, 0);
-  Stream* apart = machine.create_stream(0, 0, 0);
-  StreamEvent* captured = machine.create_event(0, 0);
-  StreamEvent* free = machine.create_event(0, 0);
-  std::vector<std::uint64_t> heard;
-  machine.feed().subscribe([&](const Event& told) { heard.push_back(told.stream); });
-  REQUIRE(machine.begin_capture(*origin, nullptr));
-  machine.record(*captured, *origin);
-  CHECK(machine.wait(*joins, *captured));
-  machine.record(*free, *apart);
-  CHECK(machine.wait(*apart, *free));
-  CHECK(heard == std::vector<std::uint64_t>{apart->id, apart->id});
-  delete *machine.end_capture(*origin);
 }

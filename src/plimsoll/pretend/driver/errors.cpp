@@ -17,6 +17,8 @@ constexpr ErrorText<CUresult> kErrors[] = {
     PLIMSOLL_ERROR(CUDA_ERROR_NOT_READY, "not ready"),
     PLIMSOLL_ERROR(CUDA_ERROR_NOT_SUPPORTED, "not supported"),
     PLIMSOLL_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "not permitted while a stream is captured"),
+    PLIMSOLL_ERROR(CUDA_ERROR_STREAM_CAPTURE_MERGE, "the wait would join two captures"),
+    PLIMSOLL_ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "not permitted on the default stream while another is captured"),
     PLIMSOLL_ERROR(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 

@@ -46,7 +46,9 @@ PLIMSOLL_API CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 PLIMSOLL_API CUresult cuStreamQuery(CUstream handle) {
-  return stream_of(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  Stream* const stream = stream_of(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return machine().forbid_in_capture(*stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
@@ -70,7 +72,15 @@ PLIMSOLL_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, u
   Stream* const stream = stream_of(handle);
   StreamEvent* const event = event_of(event_handle);
   if (stream == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return machine().wait(*stream, *event) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  switch (machine().wait(*stream, *event)) {
+    case Waited::kOnDefaultStream:
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    case Waited::kAcrossCaptures:
+      return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    case Waited::kDone:
+      break;
+  }
+  return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuEventCreate(CUevent* event, unsigned flags) {

@@ -1,12 +1,42 @@
 // Stream capture: the part of Machine that records work into graphs.
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "plimsoll/pretend/model/machine.h"
 
 namespace plimsoll::pretend {
+namespace {
 
-bool Machine::wait(Stream& stream, StreamEvent& event) {
+/// True when all that other streams captured comes before something that the origin has come to.
+bool joined(const Capture& capture) {
+  if (capture.streams.size() == 1) return true;
+  std::unordered_set<const GraphNode*> before;
+  std::vector<const GraphNode*> open;
+  const auto reach = [&](const GraphNode* node) {
+    if (before.insert(node).second) open.push_back(node);
+  };
+  const auto ends_of = [&](const Stream* stream) {
+    const auto found = capture.ends.find(stream);
+    return found != capture.ends.end() ? found->second : std::vector<GraphNode*>();
+  };
+  for (const GraphNode* node : ends_of(capture.streams.front())) reach(node);
+  while (!open.empty()) {
+    const GraphNode* node = open.back();
+    open.pop_back();
+    for (const GraphNode* dependency : node->dependencies) reach(dependency);
+  }
+  for (const Stream* stream : capture.streams) {
+    for (const GraphNode* node : ends_of(stream)) {
+      if (!before.contains(node)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Waited Machine::wait(Stream& stream, StreamEvent& event) {
   std::unique_lock lock(capture_mutex_, std::defer_lock);
   std::shared_ptr<Capture> capture;
   if (active_captures_.load(std::memory_order_relaxed) > 0) {
@@ -16,26 +46,30 @@ bool Machine::wait(Stream& stream, StreamEvent& event) {
   if (!capture) {
     if (lock.owns_lock()) lock.unlock();
     tell(Happening::kWait, stream, event);
-    return true;
+    return Waited::kDone;
   }
   if (stream.id == 0) {
     capture->state = Capture::State::kInvalidated;
-    return false;
+    return Waited::kOnDefaultStream;
   }
   if (!stream.capture) {
     stream.capture = capture;
     stream.capturing.store(true, std::memory_order_relaxed);
     capture->streams.push_back(&stream);
   }
-  if (stream.capture != capture) return true;
+  if (stream.capture != capture) {
+    capture->state = Capture::State::kInvalidated;
+    stream.capture->state = Capture::State::kInvalidated;
+    return Waited::kAcrossCaptures;
+  }
   std::vector<GraphNode*>& ends = capture->ends[&stream];
   for (GraphNode* node : event.captured_ends) {
     if (std::find(ends.begin(), ends.end(), node) == ends.end()) ends.push_back(node);
   }
-  return true;
+  return Waited::kDone;
 }
 
-bool Machine::begin_capture(Stream& stream, Graph* into) {
+bool Machine::begin_capture(Stream& stream, Graph* into, std::vector<GraphNode*> ends) {
   std::lock_guard lock(capture_mutex_);
   if (stream.capture) return false;
   auto capture = std::make_shared<Capture>();
@@ -43,6 +77,7 @@ bool Machine::begin_capture(Stream& stream, Graph* into) {
   capture->graph = into != nullptr ? into : new Graph;
   capture->owns_graph = into == nullptr;
   capture->streams.push_back(&stream);
+  capture->ends[&stream] = std::move(ends);
   stream.capture = capture;
   stream.capturing.store(true, std::memory_order_relaxed);
   captures_.push_back(std::move(capture));
@@ -60,14 +95,24 @@ void Machine::abandon(const std::shared_ptr<Capture>& capture) {
   active_captures_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-std::optional<Graph*> Machine::end_capture(Stream& stream) {
+EndedCapture Machine::end_capture(Stream& stream) {
+  using How = EndedCapture::How;
   std::lock_guard lock(capture_mutex_);
   const std::shared_ptr<Capture> capture = stream.capture;
-  if (!capture || capture->streams.front() != &stream) return std::nullopt;
+  if (!capture) return {.how = How::kNotCaptured};
+  if (capture->streams.front() != &stream) return {.how = How::kNotOrigin};
   abandon(capture);
-  if (capture->state == Capture::State::kActive) return capture->graph;
+  const bool valid = capture->state == Capture::State::kActive;
+  if (valid && joined(*capture)) return {.how = How::kDone, .graph = capture->graph};
   if (capture->owns_graph) delete capture->graph;
-  return std::nullopt;
+  return {.how = valid ? How::kUnjoined : How::kInvalidated};
+}
+
+bool Machine::set_capture_ends(Stream& stream, std::vector<GraphNode*> ends) {
+  std::lock_guard lock(capture_mutex_);
+  if (!stream.capture || stream.capture->state != Capture::State::kActive) return false;
+  stream.capture->ends[&stream] = std::move(ends);
+  return true;
 }
 
 bool Machine::forbid_in_capture(Stream& stream) {
@@ -101,7 +146,6 @@ std::optional<CaptureView> Machine::capture_of(Stream& stream) {
   return CaptureView{.active = capture.state == Capture::State::kActive,
                      .id = capture.id,
                      .graph = capture.graph,
-                     .is_origin = capture.streams.front() == &stream,
                      .ends = ends != capture.ends.end() ? ends->second : std::vector<GraphNode*>()};
 }
 

@@ -1,5 +1,6 @@
 #include "plimsoll/pretend/model/graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace plimsoll::pretend {
@@ -17,6 +18,10 @@ GraphNode& Graph::add(const Event& event, std::vector<GraphNode*> dependencies) 
   return *nodes_.back();
 }
 
+bool Graph::contains(const GraphNode* node) const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [node](const auto& own) { return own.get() == node; });
+}
+
 std::unique_ptr<Graph> Graph::clone() const {
   auto copy = std::make_unique<Graph>();
   std::unordered_map<const GraphNode*, GraphNode*> counterpart;
@@ -25,7 +30,10 @@ std::unique_ptr<Graph> Graph::clone() const {
     counterpart[node.get()] = &added;
     for (const GraphNode* dependency : node->dependencies) added.dependencies.push_back(counterpart.at(dependency));
     added.host_work = node->host_work;
-    for (const auto& child : node->children) added.children.push_back(child->clone());
+    for (const auto& child : node->children) {
+      added.children.push_back(child->clone());
+      added.child_handles.push_back(added.children.back().get());
+    }
   }
   return copy;
 }

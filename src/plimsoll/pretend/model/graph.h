@@ -19,6 +19,7 @@ struct GraphNode {
   std::vector<GraphNode*> dependencies;  ///< the nodes that it waits for, of the same graph
   /// The bodies of a conditional node.
   std::vector<std::unique_ptr<class Graph>> children;
+  std::vector<Graph*> child_handles;  ///< the same, for a caller to keep for as long as the node lives
 };
 
 /// Recorded work, in the order in which it was captured, each piece with the pieces that it waits for.
@@ -28,6 +29,7 @@ class Graph {
   ~Graph();
   GraphNode& add(const Event& event, std::vector<GraphNode*> dependencies = {});
   const std::vector<std::unique_ptr<GraphNode>>& nodes() const { return nodes_; }
+  bool contains(const GraphNode* node) const;
   std::unique_ptr<Graph> clone() const;
 
  private:
@@ -53,8 +55,28 @@ struct CaptureView {
   bool active = false;  ///< false: invalidated
   std::uint64_t id = 0;
   Graph* graph = nullptr;
-  bool is_origin = false;  ///< it began on the stream that was asked for
   std::vector<GraphNode*> ends;
+};
+
+/// What a capture came to.
+struct EndedCapture {
+  enum class How {
+    kDone,
+    kNotCaptured,  ///< the stream is in no capture
+    kNotOrigin,    ///< the capture did not begin on this stream, and goes on
+    kInvalidated,
+    kUnjoined,  ///< work of another stream is there that the origin never waited for
+  };
+
+  How how = How::kDone;
+  Graph* graph = nullptr;  ///< the caller's to delete; null unless done
+};
+
+/// What became of a stream's wait for an event.
+enum class Waited {
+  kDone,
+  kOnDefaultStream,  ///< the default stream cannot join a capture, which is invalidated
+  kAcrossCaptures,   ///< the stream is in another capture than the event; both are invalidated
 };
 
 }  // namespace plimsoll::pretend

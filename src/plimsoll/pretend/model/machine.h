@@ -95,17 +95,20 @@ class Machine {
   /// False: they belong to different devices.
   bool record(StreamEvent& event, Stream& stream);
   bool completed(const StreamEvent& event);
-  /// Makes `stream` join the capture that `event` was recorded in, if any. False: the default stream cannot.
-  bool wait(Stream& stream, StreamEvent& event);
+  /// Makes `stream` join the capture that `event` was recorded in, if any.
+  Waited wait(Stream& stream, StreamEvent& event);
   /// The host waits for `device`.
   void synchronize(int device, const char* what);
   /// The host waits for `event`: for nothing, where it has completed.
   void synchronize(const StreamEvent& event, const char* what);
 
+  /// From here on work on `stream` goes to a new graph; or to the caller's own, after its nodes `ends`.
   /// False: the stream is in a capture already.
-  bool begin_capture(Stream& stream, Graph* into);
-  /// The graph, or none when the capture was invalidated, is not there, or did not begin on this stream.
-  std::optional<Graph*> end_capture(Stream& stream);
+  bool begin_capture(Stream& stream, Graph* into, std::vector<GraphNode*> ends = {});
+  EndedCapture end_capture(Stream& stream);
+  /// What the next piece of work on a captured stream waits for, instead of what it would have waited for.
+  /// False: the stream is in no capture that is still good. REQUIRES: the nodes are of the capture's graph.
+  bool set_capture_ends(Stream& stream, std::vector<GraphNode*> ends);
   /// For calls that are not allowed in a capture. True, and the capture invalidated, when `stream` is in one.
   bool forbid_in_capture(Stream& stream);
   /// The same for calls that concern a whole device: any capture on it.

@@ -1,5 +1,8 @@
 // Stream capture: what a stream is asked to do becomes a graph instead.
 
+#include <algorithm>
+#include <utility>
+
 #include "plimsoll/pretend/runtime/graph_handles.h"
 #include "plimsoll/pretend/runtime/status.h"
 
@@ -12,10 +15,10 @@ namespace {
 /// it around the allocations that it makes during a capture.
 thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
 
-cudaError_t begin(cudaStream_t handle, Graph* into) {
+cudaError_t begin(cudaStream_t handle, Graph* into, const std::vector<GraphNode*>& ends) {
   return with_stream(handle, [&](Stream& stream) {
     if (stream.id == 0) return cudaErrorStreamCaptureUnsupported;
-    return machine().begin_capture(stream, into) ? cudaSuccess : cudaErrorIllegalState;
+    return machine().begin_capture(stream, into, ends) ? cudaSuccess : cudaErrorIllegalState;
   });
 }
 
@@ -44,26 +47,54 @@ cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus* out, unsi
   });
 }
 
+cudaError_t update_dependencies(cudaStream_t handle, const cudaGraphNode_t* nodes, size_t count, unsigned flags) {
+  return with_stream(handle, [&](Stream& stream) {
+    const std::optional<CaptureView> capture = machine().capture_of(stream);
+    if (!capture) return cudaErrorIllegalState;
+    if (!capture->active) return cudaErrorStreamCaptureInvalidated;
+    const auto given = nodes_of(*capture->graph, nodes, count);
+    if (!given || flags > cudaStreamSetCaptureDependencies) return cudaErrorInvalidValue;
+    std::vector<GraphNode*> ends;
+    if (flags == cudaStreamAddCaptureDependencies) ends = capture->ends;
+    for (GraphNode* node : *given) {
+      if (std::find(ends.begin(), ends.end(), node) == ends.end()) ends.push_back(node);
+    }
+    return machine().set_capture_ends(stream, std::move(ends)) ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+  });
+}
+
 }  // namespace
 
 PLIMSOLL_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return begin(stream, nullptr);
+  return begin(stream, nullptr, {});
 }
 
-PLIMSOLL_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t*,
-                                                       const cudaGraphEdgeData*, size_t, cudaStreamCaptureMode) {
-  return begin(stream, from_handle(graph));
+PLIMSOLL_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                       const cudaGraphNode_t* dependencies,
+                                                       const cudaGraphEdgeData* edges, size_t count,
+                                                       cudaStreamCaptureMode) {
+  if (graph == nullptr) return status(cudaErrorInvalidValue);
+  if (!plain(edges, count)) return refused("cudaStreamBeginCaptureToGraph with edge data");
+  const auto ends = nodes_of(*from_handle(graph), dependencies, count);
+  return ends ? begin(stream, from_handle(graph), *ends) : status(cudaErrorInvalidValue);
 }
 
 PLIMSOLL_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   *graph = nullptr;
   return with_stream(handle, [&](Stream& stream) {
-    const std::optional<CaptureView> capture = machine().capture_of(stream);
-    if (!capture) return cudaErrorIllegalState;
-    if (!capture->is_origin) return cudaErrorStreamCaptureUnmatched;
-    const auto captured = machine().end_capture(stream);
-    if (!captured) return cudaErrorStreamCaptureInvalidated;
-    *graph = to_handle(*captured);
+    const EndedCapture ended = machine().end_capture(stream);
+    switch (ended.how) {
+      case EndedCapture::How::kNotCaptured:
+        return cudaErrorIllegalState;
+      case EndedCapture::How::kNotOrigin:
+        return cudaErrorStreamCaptureUnmatched;
+      case EndedCapture::How::kInvalidated:
+        return cudaErrorStreamCaptureInvalidated;
+      case EndedCapture::How::kUnjoined:
+        return cudaErrorStreamCaptureUnjoined;
+      case EndedCapture::How::kDone:
+        *graph = to_handle(ended.graph);
+    }
     return cudaSuccess;
   });
 }
@@ -89,9 +120,11 @@ PLIMSOLL_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStrea
   return capture_info(stream, out, id, graph, dependencies, count);
 }
 
-PLIMSOLL_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, const cudaGraphEdgeData*,
-                                                             size_t, unsigned) {
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
+                                                             const cudaGraphEdgeData* edges, size_t count,
+                                                             unsigned flags) {
+  if (!plain(edges, count)) return refused("cudaStreamUpdateCaptureDependencies with edge data");
+  return update_dependencies(stream, dependencies, count, flags);
 }
 #else
 #undef cudaStreamGetCaptureInfo
@@ -107,7 +140,8 @@ PLIMSOLL_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaSt
   return capture_info(stream, out, id, graph, dependencies, count);
 }
 
-PLIMSOLL_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, size_t, unsigned) {
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
+                                                             size_t count, unsigned flags) {
+  return update_dependencies(stream, dependencies, count, flags);
 }
 #endif

@@ -88,21 +88,24 @@ PLIMSOLL_API cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHa
 
 namespace {
 
-cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, cudaGraphNodeParams* parameters) {
+cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
+                     cudaGraphNodeParams* parameters) {
   if (graph == nullptr || parameters == nullptr) return status(cudaErrorInvalidValue);
+  const bool conditional = parameters->type == cudaGraphNodeTypeConditional;
+  if (!conditional && parameters->type != cudaGraphNodeTypeEmpty) return refused("cudaGraphAddNode of this type");
+  const auto before = nodes_of(*from_handle(graph), dependencies, count);
+  if (!before) return status(cudaErrorInvalidValue);
   Event event;
   event.kind = Happening::kCall;
-  event.name = parameters->type == cudaGraphNodeTypeConditional ? "conditional node" : "graph node";
-  GraphNode& node = from_handle(graph)->add(event);
-  if (parameters->type == cudaGraphNodeTypeConditional) {
+  event.name = conditional ? "conditional node" : "empty node";
+  GraphNode& node = from_handle(graph)->add(event, *before);
+  if (conditional) {
     // None of the bodies is run: the condition's value is on the device, where there are none.
-    thread_local std::vector<cudaGraph_t> bodies;
-    bodies.clear();
     for (unsigned i = 0; i < std::max(parameters->conditional.size, 1U); ++i) {
       node.children.push_back(std::make_unique<Graph>());
-      bodies.push_back(to_handle(node.children.back().get()));
+      node.child_handles.push_back(node.children.back().get());
     }
-    parameters->conditional.phGraph_out = bodies.data();
+    parameters->conditional.phGraph_out = reinterpret_cast<cudaGraph_t*>(node.child_handles.data());
   }
   *out = to_handle(&node);
   return cudaSuccess;
@@ -121,19 +124,22 @@ cudaError_t dependencies(cudaGraphNode_t node, cudaGraphNode_t* out, size_t* cou
 }  // namespace
 
 #if CUDART_VERSION >= 13000
-PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t*,
-                                          const cudaGraphEdgeData*, size_t, cudaGraphNodeParams* parameters) {
-  return add_node(node, graph, parameters);
+PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before,
+                                          const cudaGraphEdgeData* edges, size_t count,
+                                          cudaGraphNodeParams* parameters) {
+  if (!plain(edges, count)) return refused("cudaGraphAddNode with edge data");
+  return add_node(node, graph, before, count, parameters);
 }
 
-PLIMSOLL_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out, cudaGraphEdgeData*,
-                                                      size_t* count) {
+PLIMSOLL_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out,
+                                                      cudaGraphEdgeData* edges, size_t* count) {
+  if (edges != nullptr && count != nullptr) std::fill_n(edges, *count, cudaGraphEdgeData{});
   return dependencies(node, out, count);
 }
 #else
-PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t*, size_t,
-                                          cudaGraphNodeParams* parameters) {
-  return add_node(node, graph, parameters);
+PLIMSOLL_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before,
+                                          size_t count, cudaGraphNodeParams* parameters) {
+  return add_node(node, graph, before, count, parameters);
 }
 
 PLIMSOLL_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out, size_t* count) {

@@ -26,6 +26,8 @@ constexpr ErrorText<cudaError_t> kErrors[] = {
     PLIMSOLL_ERROR(cudaErrorNotSupported, "not supported"),
     PLIMSOLL_ERROR(cudaErrorStreamCaptureUnsupported, "not permitted while a stream is captured"),
     PLIMSOLL_ERROR(cudaErrorStreamCaptureInvalidated, "the capture failed because of an earlier error"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureMerge, "the wait would join two captures"),
+    PLIMSOLL_ERROR(cudaErrorStreamCaptureUnjoined, "work of another stream was not joined to the captured one"),
     PLIMSOLL_ERROR(cudaErrorStreamCaptureUnmatched, "the capture did not begin in this stream"),
     PLIMSOLL_ERROR(cudaErrorStreamCaptureImplicit, "not permitted on the default stream while another is captured"),
     PLIMSOLL_ERROR(cudaErrorIllegalState, "illegal state"),

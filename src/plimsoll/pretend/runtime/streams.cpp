@@ -42,7 +42,15 @@ PLIMSOLL_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 PLIMSOLL_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, unsigned) {
   return with_stream(handle, [&](Stream& stream) {
     return with_event(event_handle, [&](StreamEvent& event) {
-      return machine().wait(stream, event) ? cudaSuccess : cudaErrorStreamCaptureImplicit;
+      switch (machine().wait(stream, event)) {
+        case Waited::kOnDefaultStream:
+          return cudaErrorStreamCaptureImplicit;
+        case Waited::kAcrossCaptures:
+          return cudaErrorStreamCaptureMerge;
+        case Waited::kDone:
+          break;
+      }
+      return cudaSuccess;
     });
   });
 }
