@@ -208,3 +208,56 @@ TEST_CASE("limits and flags are what they were set to, by whichever of the two")
   CHECK(flags[1] == flags[0]);
   REQUIRE(cudaSetDeviceFlags(0) == cudaSuccess);
 }
+
+TEST_CASE("the driver's copies are told from where and to where") {
+  CUdeviceptr device = 0;
+  REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
+  int value = 42;
+  const auto copies =
+      heard(Happening::kCopy, [&] { CHECK(cuMemcpyHtoD(device, &value, sizeof value) == CUDA_SUCCESS); });
+  REQUIRE(copies.size() == 1);
+  CHECK(copies[0].event.source == &value);
+  CHECK(copies[0].event.destination == reinterpret_cast<void*>(device));
+  CHECK(copies[0].event.bytes == sizeof value);
+  const auto read_backs =
+      heard(Happening::kReadBack, [&] { CHECK(cuMemcpyDtoH(&value, device, sizeof value) == CUDA_SUCCESS); });
+  REQUIRE(read_backs.size() == 1);
+  CHECK(read_backs[0].event.source == reinterpret_cast<void*>(device));
+  CHECK(cuMemFree(device) == CUDA_SUCCESS);
+}
+
+TEST_CASE("the driver writes to pinned memory, by its address, what it would write") {
+  unsigned* pinned = nullptr;
+  REQUIRE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 16, 0) == CUDA_SUCCESS);
+  const auto address = reinterpret_cast<CUdeviceptr>(pinned);
+  CHECK(cuMemsetD32Async(address, 0x01020304, 4, nullptr) == CUDA_SUCCESS);
+  CHECK(pinned[3] == 0x01020304);
+  CHECK(cuMemsetD8Async(address, 0xFF, 4, nullptr) == CUDA_SUCCESS);
+  CHECK(pinned[0] == 0xFFFFFFFF);
+  CHECK(cuStreamWriteValue32(nullptr, address + 4, 7, 0) == CUDA_SUCCESS);
+  CHECK(pinned[1] == 7);
+  unsigned back = 0;
+  CHECK(cuMemcpyDtoH(&back, address + 4, sizeof back) == CUDA_SUCCESS);
+  CHECK(back == 7);
+  CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS);
+  CHECK(cuMemsetD32Async(address, 1, 4, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("what breaks a capture by the runtime breaks it by the driver") {
+  OwnStream stream;
+  const auto breaks = [&](CUresult expected, const auto& call) {
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    CHECK(call() == expected);
+    cudaGraph_t graph = nullptr;
+    CHECK(fails_with(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph)));
+  };
+  int value = 0;
+  CUdeviceptr device = 0;
+  REQUIRE(cuMemAlloc(&device, 4) == CUDA_SUCCESS);
+  breaks(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, [&] { return cuStreamQuery(stream); });
+  breaks(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, [&] { return cuStreamSynchronize(stream); });
+  breaks(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, [] { return cuCtxSynchronize(); });
+  breaks(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, [&] { return cuMemcpyHtoD(device, &value, 4); });
+  breaks(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, [&] { return cuMemcpyDtoH(&value, device, 4); });
+  CHECK(cuMemFree(device) == CUDA_SUCCESS);
+}

@@ -173,3 +173,43 @@ TEST_CASE("memory and events of another process are refused, each by its name") 
     CHECK(failed_by_name(name));
   }
 }
+
+TEST_CASE("a copy to a variable of the device is told with its place, and one from it is a read-back") {
+  static char variable = 0;
+  __cudaRegisterVar(nullptr, &variable, nullptr, "variable", 0, 64, 1, 0);
+  void* start = nullptr;
+  REQUIRE(cudaGetSymbolAddress(&start, &variable) == cudaSuccess);
+  int value = 42;
+  const auto copies = heard(Happening::kCopy, [&] {
+    CHECK(cudaMemcpyToSymbol(&variable, &value, sizeof value, 8, cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(cudaMemcpyToSymbolAsync(&variable, &value, sizeof value, 60, cudaMemcpyHostToDevice, nullptr) == cudaSuccess);
+  });
+  REQUIRE(copies.size() == 2);
+  CHECK(copies[0].event.source == &value);
+  CHECK(copies[0].event.destination == static_cast<char*>(start) + 8);
+  CHECK(copies[0].event.bytes == sizeof value);
+  CHECK(copies[1].event.destination == static_cast<char*>(start) + 60);
+  const auto read_backs = heard(Happening::kReadBack, [&] {
+    CHECK(cudaMemcpyFromSymbol(&value, &variable, sizeof value, 8, cudaMemcpyDeviceToHost) == cudaSuccess);
+  });
+  REQUIRE(read_backs.size() == 1);
+  CHECK(read_backs[0].event.source == static_cast<char*>(start) + 8);
+  CHECK(value == 0);
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemcpyToSymbol(&variable, &value, sizeof value, 61, cudaMemcpyDefault)));
+}
+
+TEST_CASE("a fill of rows that is captured is done by the graph's launch") {
+  OwnStream stream;
+  char host[2][4] = {};
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  REQUIRE(cudaMemset2DAsync(host, 4, 2, 3, 2, stream) == cudaSuccess);
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  CHECK(host[0][0] == 0);
+  REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+  CHECK(std::memcmp(host, "\2\2\2\0\2\2\2\0", sizeof host) == 0);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}

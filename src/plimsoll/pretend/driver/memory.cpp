@@ -1,6 +1,8 @@
 // The driver's plain memory calls, and what a pointer points to.
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "plimsoll/pretend/driver/driver.h"
 
@@ -78,44 +80,68 @@ PLIMSOLL_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attri
 
 namespace {
 
-CUresult fill(const char* function, CUdeviceptr destination, plimsoll::Bytes bytes, CUstream handle) {
+/// Puts `count` times `value` on a stream: told of the device's memory, done in the host's.
+template <typename Value>
+CUresult fill(const char* function, CUdeviceptr destination, Value value, size_t count, CUstream handle) {
   Stream* const stream = stream_of(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto* const start = reinterpret_cast<Value*>(destination);
+  const bool on_host = machine().host().find(start).has_value();
+  if (!on_host && device_of(destination) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Event event;
   event.kind = Happening::kFill;
   event.name = function;
-  event.bytes = bytes;
-  event.destination = reinterpret_cast<const void*>(destination);
-  machine().enqueue(*stream, event);
+  event.bytes = count * sizeof(Value);
+  event.destination = start;
+  const auto set = [=] { std::fill_n(start, count, value); };
+  machine().enqueue(*stream, event, on_host ? std::function<void()>(set) : nullptr);
+  return CUDA_SUCCESS;
+}
+
+/// A copy that the host waits for. Pinned memory of the host has an address of the device's too.
+CUresult copy(const char* function, void* destination, const void* source, size_t bytes) {
+  Device& device = here();
+  if (machine().forbid_in_captures_of(device.index)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (is_host(destination) && !is_host(source)) {
+    enqueue_read_back(function, source, {destination, bytes, bytes}, nullptr);
+  } else {
+    Event event;
+    event.kind = Happening::kCopy;
+    event.name = function;
+    event.bytes = bytes;
+    event.source = source;
+    event.destination = destination;
+    const auto move = [=] { std::memmove(destination, source, bytes); };
+    machine().enqueue(device.default_stream, event, is_host(destination) ? std::function<void()>(move) : nullptr);
+  }
+  machine().synchronize(device.index, function);
   return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-PLIMSOLL_API CUresult cuMemsetD8Async(CUdeviceptr destination, unsigned char, size_t count, CUstream stream) {
-  return fill("cuMemsetD8Async", destination, count, stream);
+PLIMSOLL_API CUresult cuMemsetD8Async(CUdeviceptr destination, unsigned char value, size_t count, CUstream stream) {
+  return fill("cuMemsetD8Async", destination, value, count, stream);
 }
 
-PLIMSOLL_API CUresult cuMemsetD32Async(CUdeviceptr destination, unsigned, size_t count, CUstream stream) {
-  return fill("cuMemsetD32Async", destination, count * 4, stream);
+PLIMSOLL_API CUresult cuMemsetD32Async(CUdeviceptr destination, unsigned value, size_t count, CUstream stream) {
+  return fill("cuMemsetD32Async", destination, value, count, stream);
 }
 
-PLIMSOLL_API CUresult cuMemsetD32_v2(CUdeviceptr destination, unsigned, size_t count) {
-  return fill("cuMemsetD32", destination, count * 4, nullptr);
+PLIMSOLL_API CUresult cuMemsetD32_v2(CUdeviceptr destination, unsigned value, size_t count) {
+  return fill("cuMemsetD32", destination, value, count, nullptr);
 }
 
-PLIMSOLL_API CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void*, size_t bytes) {
-  return fill("cuMemcpyHtoD", destination, bytes, nullptr);
+PLIMSOLL_API CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, size_t bytes) {
+  return copy("cuMemcpyHtoD", reinterpret_cast<void*>(destination), source, bytes);
 }
 
-PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr, size_t bytes) {
-  enqueue_read_back("cuMemcpyDtoH", nullptr, {destination, bytes, bytes}, nullptr);
-  machine().synchronize(here().index, "cuMemcpyDtoH");
-  return CUDA_SUCCESS;
+PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr source, size_t bytes) {
+  return copy("cuMemcpyDtoH", destination, reinterpret_cast<const void*>(source), bytes);
 }
 
-PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t, unsigned) {
-  return fill("cuStreamWriteValue32", address, 4, stream);
+PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  return fill("cuStreamWriteValue32", address, value, 1, stream);
 }
 
 // The same under its first name, by which torch 2.6 and 2.7 look it up.

@@ -57,17 +57,33 @@ cudaError_t copy(const char* function, void* destination, const void* source, si
   return copy(function, {destination, bytes, source, bytes, bytes, 1}, stream, waits);
 }
 
-cudaError_t fill(const char* function, void* destination, int value, size_t bytes, cudaStream_t handle) {
+cudaError_t fill(const char* function, void* destination, size_t pitch, int value, size_t width, size_t height,
+                 cudaStream_t handle) {
   return with_stream(handle, [&](Stream& stream) {
     Event event;
     event.kind = Happening::kFill;
     event.name = function;
-    event.bytes = bytes;
+    event.bytes = width * height;
     event.destination = destination;
-    const auto set = [=] { std::memset(destination, value, bytes); };
+    const auto set = [=] {
+      for (size_t row = 0; row < height; ++row) {
+        std::memset(static_cast<char*>(destination) + row * pitch, value, width);
+      }
+    };
     machine().enqueue(stream, event, is_host(destination) ? std::function<void()>(set) : nullptr);
     return cudaSuccess;
   });
+}
+
+/// Runs `call` with the address of `bytes` in a variable of the device, from `offset` on.
+template <typename Call>
+cudaError_t in_symbol(const void* symbol, size_t bytes, size_t offset, Call call) {
+  void* start = nullptr;
+  size_t available = 0;
+  if (const cudaError_t error = cudaGetSymbolAddress(&start, symbol); error != cudaSuccess) return error;
+  if (const cudaError_t error = cudaGetSymbolSize(&available, symbol); error != cudaSuccess) return error;
+  if (offset > available || bytes > available - offset) return status(cudaErrorInvalidValue);
+  return call(static_cast<char*>(start) + offset);
 }
 
 }  // namespace
@@ -102,31 +118,36 @@ PLIMSOLL_API cudaError_t cudaMemcpy2DAsync(void* destination, size_t destination
               false);
 }
 
-PLIMSOLL_API cudaError_t cudaMemcpyToSymbol(const void*, const void*, size_t, size_t, cudaMemcpyKind) {
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
+                                            cudaMemcpyKind) {
+  return in_symbol(symbol, bytes, offset, [&](void* destination) {
+    return copy("cudaMemcpyToSymbol", destination, source, bytes, nullptr, true);
+  });
 }
 
-PLIMSOLL_API cudaError_t cudaMemcpyToSymbolAsync(const void*, const void*, size_t, size_t, cudaMemcpyKind,
-                                                 cudaStream_t) {
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes, size_t offset,
+                                                 cudaMemcpyKind, cudaStream_t stream) {
+  return in_symbol(symbol, bytes, offset, [&](void* destination) {
+    return copy("cudaMemcpyToSymbolAsync", destination, source, bytes, stream, false);
+  });
 }
 
-PLIMSOLL_API cudaError_t cudaMemcpyFromSymbol(void* destination, const void*, size_t bytes, size_t, cudaMemcpyKind) {
-  if (is_host(destination)) enqueue_read_back("cudaMemcpyFromSymbol", nullptr, {destination, bytes, bytes}, nullptr);
-  return cudaSuccess;
+PLIMSOLL_API cudaError_t cudaMemcpyFromSymbol(void* destination, const void* symbol, size_t bytes, size_t offset,
+                                              cudaMemcpyKind) {
+  return in_symbol(symbol, bytes, offset, [&](const void* source) {
+    return copy("cudaMemcpyFromSymbol", destination, source, bytes, nullptr, true);
+  });
 }
 
 PLIMSOLL_API cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
-  return fill("cudaMemset", destination, value, bytes, nullptr);
+  return fill("cudaMemset", destination, bytes, value, bytes, 1, nullptr);
 }
 
 PLIMSOLL_API cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
-  return fill("cudaMemsetAsync", destination, value, bytes, stream);
+  return fill("cudaMemsetAsync", destination, bytes, value, bytes, 1, stream);
 }
 
 PLIMSOLL_API cudaError_t cudaMemset2DAsync(void* destination, size_t pitch, int value, size_t width, size_t height,
                                            cudaStream_t stream) {
-  if (!is_host(destination)) return fill("cudaMemset2DAsync", destination, value, width * height, stream);
-  for (size_t row = 0; row < height; ++row) std::memset(static_cast<char*>(destination) + row * pitch, value, width);
-  return cudaSuccess;
+  return fill("cudaMemset2DAsync", destination, pitch, value, width, height, stream);
 }
