@@ -134,3 +134,20 @@ TEST_CASE("what is no pool, or no longer one, is refused by every call") {
   CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(gone)));
   CHECK(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
 }
+
+TEST_CASE("a pool's reuse can be asked for, as it is, and not forbidden; other attributes are not a program's to set") {
+  const OwnPool pool(0);
+  for (const auto attribute : {cudaMemPoolReuseFollowEventDependencies, cudaMemPoolReuseAllowOpportunistic,
+                               cudaMemPoolReuseAllowInternalDependencies}) {
+    int value = 0;
+    CHECK(cudaMemPoolGetAttribute(pool, attribute, &value) == cudaSuccess);
+    CHECK(value == 1);
+    CHECK(cudaMemPoolSetAttribute(pool, attribute, &value) == cudaSuccess);
+    value = 0;
+    CHECK(fails_with(cudaErrorNotSupported, cudaMemPoolSetAttribute(pool, attribute, &value)));
+  }
+  CHECK(failed_by_name("cudaMemPoolSetAttribute against reuse"));
+  CHECK(fails_with(cudaErrorInvalidValue, set(pool, cudaMemPoolAttrUsedMemCurrent, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, set(pool, cudaMemPoolAttrUsedMemHigh, 1)));
+  CHECK(fails_with(cudaErrorNotSupported, set(pool, static_cast<cudaMemPoolAttr>(999), 0)));
+}

@@ -84,23 +84,55 @@ PLIMSOLL_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPo
     case cudaMemPoolAttrUsedMemHigh:
       *static_cast<std::uint64_t*>(value) = counters.used_high;
       return cudaSuccess;
-    default:
+    case cudaMemPoolReuseFollowEventDependencies:
+    case cudaMemPoolReuseAllowOpportunistic:
+    case cudaMemPoolReuseAllowInternalDependencies:
       *static_cast<int*>(value) = 1;
       return cudaSuccess;
+    default:
+      return refused("cudaMemPoolGetAttribute of this attribute");
   }
 }
 
 PLIMSOLL_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   MemoryPool* pool = pool_of(handle);
-  if (pool == nullptr) return status(cudaErrorInvalidValue);
-  if (attribute == cudaMemPoolAttrReleaseThreshold) pool->set_threshold(*static_cast<std::uint64_t*>(value));
-  if (attribute == cudaMemPoolAttrUsedMemHigh) pool->reset_used_high();
-  if (attribute == cudaMemPoolAttrReservedMemHigh) pool->reset_reserved_high();
-  return cudaSuccess;
+  if (pool == nullptr || value == nullptr) return status(cudaErrorInvalidValue);
+  switch (attribute) {
+    case cudaMemPoolAttrReleaseThreshold:
+      pool->set_threshold(*static_cast<std::uint64_t*>(value));
+      return cudaSuccess;
+    case cudaMemPoolAttrUsedMemHigh:
+      if (*static_cast<std::uint64_t*>(value) != 0) return status(cudaErrorInvalidValue);
+      pool->reset_used_high();
+      return cudaSuccess;
+    case cudaMemPoolAttrReservedMemHigh:
+      if (*static_cast<std::uint64_t*>(value) != 0) return status(cudaErrorInvalidValue);
+      pool->reset_reserved_high();
+      return cudaSuccess;
+    case cudaMemPoolReuseFollowEventDependencies:
+    case cudaMemPoolReuseAllowOpportunistic:
+    case cudaMemPoolReuseAllowInternalDependencies:
+      // What is freed here is free at once: a pool cannot hold back what streams might still use.
+      if (*static_cast<int*>(value) == 0) return refused("cudaMemPoolSetAttribute against reuse");
+      return cudaSuccess;
+    case cudaMemPoolAttrReservedMemCurrent:
+    case cudaMemPoolAttrUsedMemCurrent:
+      return status(cudaErrorInvalidValue);
+    default:
+      return refused("cudaMemPoolSetAttribute of this attribute");
+  }
 }
 
-PLIMSOLL_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc*, size_t) {
-  return status(pool_of(handle) != nullptr ? cudaSuccess : cudaErrorInvalidValue);
+PLIMSOLL_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* accesses, size_t count) {
+  MemoryPool* pool = pool_of(handle);
+  if (pool == nullptr) return status(cudaErrorInvalidValue);
+  for (size_t i = 0; i < count; ++i) {
+    const int other = accesses[i].location.id;
+    if (!has_device(other) || (other != pool->device() && !machine().are_peers(other, pool->device()))) {
+      return status(cudaErrorInvalidDevice);
+    }
+  }
+  return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, size_t least) {
