@@ -63,6 +63,13 @@ TEST_CASE("every shipped profile can be read, is named as its file, and states t
   }
 }
 
+TEST_CASE("cards reach each other's memory where the profile says so: all that are shipped but the GeForce") {
+  for (const std::string& name : profile_names(kProfiles)) {
+    CAPTURE(name);
+    CHECK(find_profile(name, kProfiles).peer_access == (name != "RTX-4090-24GB"));
+  }
+}
+
 TEST_CASE("a profile that is written and read again is the same") {
   CHECK(to_json(parse_profile(h100(), "again")) == h100());
 }
@@ -119,6 +126,8 @@ TEST_CASE("a broken profile is refused by the name of its field") {
   check_refused(changed("\"H100-80GB\"", "\"\""), "field 'name' must not be empty");
   check_refused(changed("\"multiprocessors\": 132", "\"multiprocessors\": 99999999999"),
                 "field 'multiprocessors' must be at most");
+  check_refused(changed("\"peer_access\": true", "\"peer_access\": 1"),
+                "field 'peer_access' must be true or false, found 1");
   check_refused(changed("\"max_ranks\": 2", "\"max_ranks\": -2"), "field 'nccl.max_ranks' must not be negative");
   check_refused(changed("\"max_ranks\"", "\"most\""), "field 'nccl.max_ranks' is missing");
   check_refused(changed("\"name\"", "\"colour\": 1, \"name\""), "field 'colour' is not a field of a profile");

@@ -151,3 +151,13 @@ TEST_CASE("a pool's reuse can be asked for, as it is, and not forbidden; other a
   CHECK(fails_with(cudaErrorInvalidValue, set(pool, cudaMemPoolAttrUsedMemHigh, 1)));
   CHECK(fails_with(cudaErrorNotSupported, set(pool, static_cast<cudaMemPoolAttr>(999), 0)));
 }
+
+TEST_CASE("a pool is opened to cards that are there") {
+  const OwnPool pool(0);
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = 1;
+  CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaSuccess);
+  access.location.id = control::device_count();
+  CHECK(fails_with(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, &access, 1)));
+}

@@ -60,7 +60,7 @@ PLIMSOLL_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 
 PLIMSOLL_API CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   if (!has_device(device) || !has_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
-  *can = device != peer ? 1 : 0;
+  *can = machine().are_peers(device, peer) ? 1 : 0;
   return CUDA_SUCCESS;
 }
 

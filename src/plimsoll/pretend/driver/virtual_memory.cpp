@@ -81,8 +81,17 @@ PLIMSOLL_API CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
   return valid(device != nullptr && device->memory.unmap(pointer, bytes));
 }
 
-PLIMSOLL_API CUresult cuMemSetAccess(CUdeviceptr pointer, size_t, const CUmemAccessDesc*, size_t) {
-  return valid(device_of(pointer) != nullptr);
+PLIMSOLL_API CUresult cuMemSetAccess(CUdeviceptr pointer, size_t, const CUmemAccessDesc* accesses, size_t count) {
+  Device* const device = device_of(pointer);
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    if (accesses[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) continue;
+    const int other = accesses[i].location.id;
+    if (!has_device(other) || (other != device->index && !machine().are_peers(other, device->index))) {
+      return CUDA_ERROR_INVALID_DEVICE;
+    }
+  }
+  return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* pointer) {

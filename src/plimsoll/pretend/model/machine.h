@@ -80,6 +80,9 @@ class Machine {
 
   /// The device that an installed card is, if it is shown.
   Device* device_of_card(int card);
+  /// True where a device can reach another's memory.
+  bool are_peers(int device, int peer) const { return device != peer && options_.profile.peer_access; }
+
   /// The device whose address space `pointer` lies in.
   std::optional<int> device_of(const void* pointer) const;
 

@@ -66,6 +66,14 @@ class Fields {
     return value.get<double>();
   }
 
+  /// `otherwise` where it is not there.
+  bool truth(const std::string& name, bool otherwise) {
+    if (!object_.contains(name)) return otherwise;
+    const Json& value = plain(name);
+    if (!value.is_boolean()) wrong_type(name, "true or false", value);
+    return value.get<bool>();
+  }
+
   /// Throws where the object has a field that nobody asked for: a misspelt name must not pass silently.
   void refuse_others() const {
     for (const auto& [name, value] : object_.items()) {
@@ -156,6 +164,7 @@ Profile parse_profile(std::string_view json, const std::string& origin) {
   profile.memory_bus_bits = fields.integer("memory_bus_bits");
   profile.memory_bytes_per_second = fields.rate("memory_bytes_per_second");
   profile.link_bytes_per_second = fields.rate("link_bytes_per_second");
+  profile.peer_access = fields.truth("peer_access", true);
   profile.context = fields.bytes("context_bytes", Zero::kAllowed);
   profile.cublas_handle = fields.bytes("cublas_handle_bytes", Zero::kAllowed);
   profile.cudnn_handle = fields.bytes("cudnn_handle_bytes", Zero::kAllowed);
@@ -204,6 +213,7 @@ std::string to_json(const Profile& profile) {
   json["memory_bus_bits"] = profile.memory_bus_bits;
   json["memory_bytes_per_second"] = profile.memory_bytes_per_second;
   json["link_bytes_per_second"] = profile.link_bytes_per_second;
+  json["peer_access"] = profile.peer_access;
   json["context_bytes"] = profile.context;
   json["cublas_handle_bytes"] = profile.cublas_handle;
   json["cudnn_handle_bytes"] = profile.cudnn_handle;

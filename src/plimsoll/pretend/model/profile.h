@@ -39,6 +39,7 @@ struct Profile {
   int memory_bus_bits = 0;
   double memory_bytes_per_second = 0;  ///< peak bandwidth of the data sheet
   double link_bytes_per_second = 0;    ///< NVLink (or PCIe) per GPU, both directions, of the data sheet
+  bool peer_access = true;             ///< cards of one machine can reach each other's memory; may be left out
   Bytes context = 0;                   ///< what a process's context takes before its first allocation
   Bytes cublas_handle = 0;             ///< device memory of one cuBLAS handle, without torch's workspaces
   Bytes cudnn_handle = 0;

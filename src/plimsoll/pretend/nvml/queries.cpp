@@ -154,10 +154,15 @@ PLIMSOLL_API int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* handle, unsign
   return no_processes(handle, count);
 }
 
-/// Cards of one machine reach each other, as cudaDeviceCanAccessPeer says.
+/// As cudaDeviceCanAccessPeer says; what a card cannot is blamed on the chipset, as the driver does for GeForce cards.
 PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capability*/, int* status) {
   constexpr int kOk = 0;
-  return with_device(first, [&](int) { return with_device(second, [&](int) { return nvml::give(status, kOk); }); });
+  constexpr int kChipsetNotSupported = 1;
+  return with_device(first, [&](int one) {
+    return with_device(second, [&](int other) {
+      return nvml::give(status, one == other || installed().profile.peer_access ? kOk : kChipsetNotSupported);
+    });
+  });
 }
 
 PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle, unsigned*, unsigned*) {

@@ -101,7 +101,7 @@ PLIMSOLL_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
 
 PLIMSOLL_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (!has_device(device) || !has_device(peer)) return status(cudaErrorInvalidDevice);
-  *can = device != peer ? 1 : 0;
+  *can = machine().are_peers(device, peer) ? 1 : 0;
   return cudaSuccess;
 }
 
@@ -122,6 +122,7 @@ Peers& peers() {
 
 PLIMSOLL_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   if (!has_device(peer) || peer == current_device()) return status(cudaErrorInvalidDevice);
+  if (!machine().are_peers(current_device(), peer)) return status(cudaErrorPeerAccessUnsupported);
   std::lock_guard lock(peers().mutex);
   if (!peers().enabled.insert({current_device(), peer}).second) return status(cudaErrorPeerAccessAlreadyEnabled);
   return cudaSuccess;

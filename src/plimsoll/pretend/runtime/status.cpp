@@ -18,6 +18,7 @@ constexpr ErrorText<cudaError_t> kErrors[] = {
     PLIMSOLL_ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
     PLIMSOLL_ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     PLIMSOLL_ERROR(cudaErrorNotReady, "not ready"),
+    PLIMSOLL_ERROR(cudaErrorPeerAccessUnsupported, "peer access is not supported between two devices"),
     PLIMSOLL_ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is enabled already"),
     PLIMSOLL_ERROR(cudaErrorPeerAccessNotEnabled, "peer access was not enabled"),
     PLIMSOLL_ERROR(cudaErrorHostMemoryAlreadyRegistered, "host memory is registered already"),
