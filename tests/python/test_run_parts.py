@@ -1,13 +1,12 @@
 """The parts of the observer that need no torch."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from plimsoll.run import blocks, contents, lines, native_stack, peaks, phases, shape_use, stop
+from plimsoll.run import blocks, contents, lines, native_stack, peaks, phases, stop
 from plimsoll.run.peaks import Window
 
 HOME = str(Path(blocks.__file__).parents[2])
@@ -126,24 +125,6 @@ def test_rounding_by_parts_of_a_power_of_two():
 def test_operator_names_come_from_mangled_symbols():
     assert native_stack.operator_name(b"_ZN2at4_ops7nonzero4callERKNS_6TensorE") == "nonzero"
     assert native_stack.operator_name(b"_ZN2at6native7nonzeroE") == ""
-
-
-@pytest.mark.parametrize(
-    "code, decides",
-    [
-        ("y = torch.zeros(int(n.item()) + 1)", True),
-        ("y = x[: n.item()]", True),
-        ("for i in range(n.item()):\n    y = 1", True),
-        ("print(n.item())", False),
-        ("n = n.item()\ny = torch.zeros(n)", False),
-        ("if n.item() > 3:\n    torch.zeros(int(m.item()))", False),
-    ],
-)
-def test_a_value_decides_a_shape_in_its_own_statement(tmp_path, code, decides):
-    ast.parse(code)
-    path = tmp_path / "code.py"
-    path.write_text(code + "\n")
-    assert shape_use.read_decides_shape(str(path), 1) is decides
 
 
 def test_a_request_outside_every_known_segment_takes_what_it_asked_for():

@@ -33,6 +33,40 @@ def test_lines_operators_and_shapes(plimsoll_run, script):
     assert sum(line["count"] for line in run.json["read_back_lines"]) == run.json["read_backs"]
 
 
+def test_a_value_is_followed_to_the_shape_that_it_decides(plimsoll_run, script):
+    """Within a function; test_run_shape_use.py has the ways that a value can go."""
+    name = script(
+        """
+        import torch
+        x = torch.ones(8, 8, device="cuda")
+        class Model:
+            def forward(self):
+                self.n = int(x.sum())
+                return torch.zeros(self.n, device="cuda")
+            def loss(self):
+                value = x.mean().item()
+                print(f"loss {value:.2f}")
+        n = int((x > 0).sum())
+        rows, columns = x.amax(0)[:2].tolist()
+        padded = 8 * (n // 8 + 1)
+        y = torch.zeros(padded), x[:, : int(columns)]
+        Model().forward()
+        Model().loss()
+        """
+    )
+    run = plimsoll_run(name)
+    assert run.code == 0, run.stderr
+    decided = {line["code"]: line["decided_shape"] for line in run.json["read_back_lines"]}
+    assert decided == {
+        "self.n = int(x.sum())": True,
+        "value = x.mean().item()": False,
+        "n = int((x > 0).sum())": True,
+        "rows, columns = x.amax(0)[:2].tolist()": True,
+    }
+    assert run.stdout.count("decided a shape") == 3
+    assert "warning: a value read at train.py:11 <module> (aten::item) decided a shape" in run.stdout
+
+
 def test_a_read_keeps_nothing_alive(plimsoll_run, script):
     """What its callers had is gone with them, and not only when Python looks for cycles."""
     name = script(

@@ -2,7 +2,7 @@
 a shape.
 
 `decided_shape` is True where the operator's output shape depends on values (nonzero, unique, masked_select, …) or where
-the value is used for a size in the statement that reads it (`shape_use`). It is False where that could not be told.
+the value is used for a size in the function that reads it (`shape_use`). It is False where that could not be told.
 """
 
 import sys

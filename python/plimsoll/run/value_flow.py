@@ -1,0 +1,167 @@
+"""Which expressions carry a value that a statement read, and which names they give it to.
+
+A place is what an assignment can name: `n`, `self.n`, `sizes[0]`. What a value is computed to (arithmetic, `min`, an element
+of a list, a method of it) carries it; what a tensor says of itself (`shape`, `len`) does not.
+"""
+
+import ast
+from typing import FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
+
+Places = FrozenSet[str]
+_Pair = Tuple[ast.AST, Optional[ast.AST]]  # a target, and what it is given
+Comprehension = Union[ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp]
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+_READING_METHODS = {"item", "tolist", "numpy", "cpu"}
+_READING_FUNCTIONS = {"int", "float"}
+_OF_ITSELF = {
+    *("shape", "size", "ndim", "dim", "ndimension", "numel", "stride", "dtype", "device", "layout", "nbytes", "itemsize"),
+    *("element_size", "is_cuda", "requires_grad", "grad_fn", "__len__"),
+}
+_NO_VALUE = {"len", "isinstance", "type", "id", "hasattr", "callable"}
+_COMPUTES = {
+    *("int", "float", "bool", "abs", "round", "min", "max", "sum", "pow", "divmod", "sorted", "reversed"),
+    *("list", "tuple", "set", "dict", "zip", "enumerate", "map", "filter", "next", "iter", "range", "slice"),
+    *("ceil", "floor", "prod", "Size"),
+}
+_MODULES = {"torch", "math", "np", "numpy", "operator", "itertools", "functools", "F"}
+_PUTS_IN = {"append", "extend", "insert"}
+
+
+def place(target: ast.AST) -> Optional[str]:
+    if isinstance(target, ast.Name):
+        return target.id
+    if isinstance(target, (ast.Attribute, ast.Subscript)):
+        base = place(target.value)
+        if base is not None and isinstance(target, ast.Attribute):
+            return f"{base}.{target.attr}"
+        if base is not None and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            return f"{base}[{target.slice.value!r}]"
+    return None
+
+
+def called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def is_free(call: ast.Call) -> bool:
+    """A function, or one of a module: what it works on is its first argument."""
+    base = call.func
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    return isinstance(base, ast.Name) and (base is call.func or base.id in _MODULES)
+
+
+def _reads(call: ast.Call) -> bool:
+    names = _READING_METHODS if isinstance(call.func, ast.Attribute) else _READING_FUNCTIONS
+    return called(call) in names
+
+
+class Values:
+    """What carries the value in one statement. `reading`: the statement is the one that reads it."""
+
+    def __init__(self, places: Places, reading: bool) -> None:
+        self.places = places
+        self._reading = reading
+
+    def carries(self, node: ast.AST, through_calls: bool = False) -> bool:
+        """`through_calls`: what functions of the user's give back carries it too where they were given it."""
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and place(node) in self.places:
+            return True
+        if isinstance(node, ast.Attribute):
+            return node.attr not in _OF_ITSELF and self.carries(node.value, through_calls)
+        if isinstance(node, ast.Call):
+            return self._call_carries(node, through_calls)
+        if isinstance(node, COMPREHENSIONS):
+            within = self.within(node)
+            return any(within.carries(part, through_calls) for part in _given(node))
+        if isinstance(node, (ast.Name, ast.Constant, ast.Lambda, ast.JoinedStr)):
+            return False
+        return any(self.carries(child, through_calls) for child in ast.iter_child_nodes(node))
+
+    def _call_carries(self, call: ast.Call, through_calls: bool) -> bool:
+        name = called(call)
+        if name in _NO_VALUE or name in _OF_ITSELF:
+            return False
+        if self._reading and _reads(call):
+            return True
+        if isinstance(call.func, ast.Attribute) and self.carries(call.func.value, through_calls):
+            return True
+        if not through_calls and name not in _COMPUTES and not (isinstance(call.func, ast.Attribute) and is_free(call)):
+            return False
+        return any(self.carries(part, through_calls) for part in (*call.args, *call.keywords))
+
+    def within(self, node: Comprehension) -> "Values":
+        inner = self
+        for generator in node.generators:
+            inner = Values(inner.iterated(generator.target, generator.iter), self._reading)
+        return inner
+
+    def assigned(self, targets: Sequence[ast.AST], value: Optional[ast.AST]) -> Places:
+        """The places after `target = … = value`; None: a value that carries nothing."""
+        return self._after([pair for target in targets for pair in _unpacked(target, value)])
+
+    def iterated(self, target: ast.AST, source: ast.AST) -> Places:
+        """The places after `for target in source` took an element."""
+        return self._after(list(_elements(target, source)))
+
+    def put_in(self, call: ast.AST) -> Places:
+        """The places after a statement that is a call: a list that the value was put into has it."""
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _PUTS_IN:
+            owner = place(call.func.value)
+            if owner is not None and any(map(self.carries, call.args)):
+                return self.places | {owner}
+        return self.places
+
+    def _after(self, pairs: List[_Pair]) -> Places:
+        # All values are looked at before any place is given one: `a, b = b, a`.
+        given = [value is not None and self.carries(value) for _, value in pairs]
+        places = self.places
+        for (target, _), carries in zip(pairs, given):
+            places = _with(places, target, carries)
+        return places
+
+
+def _with(places: Places, target: ast.AST, carries: bool) -> Places:
+    name = place(target)
+    if name is None:  # An element that only the run knows: of the list whose it is.
+        owner = place(target.value) if isinstance(target, ast.Subscript) else None
+        return places | {owner} if carries and owner is not None else places
+    kept = frozenset(it for it in places if it != name and not it.startswith((f"{name}.", f"{name}[")))
+    return kept | {name} if carries else kept
+
+
+def _unpacked(target: ast.AST, value: Optional[ast.AST], in_pairs: bool = True) -> Iterator[_Pair]:
+    if isinstance(target, ast.Starred):
+        yield from _unpacked(target.value, value, False)
+    elif not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif in_pairs and isinstance(value, (ast.Tuple, ast.List)) and _are_parallel(target.elts, value.elts):
+        for part, of_value in zip(target.elts, value.elts):
+            yield from _unpacked(part, of_value)
+    else:
+        for part in target.elts:
+            yield from _unpacked(part, value, False)
+
+
+def _are_parallel(targets: List[ast.expr], values: List[ast.expr]) -> bool:
+    return len(targets) == len(values) and not any(isinstance(part, ast.Starred) for part in (*targets, *values))
+
+
+def _elements(target: ast.AST, source: ast.AST) -> Iterator[_Pair]:
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(source, ast.Call):
+        if called(source) == "enumerate" and len(target.elts) == 2 and source.args:
+            yield from _unpacked(target.elts[0], None)
+            yield from _elements(target.elts[1], source.args[0])
+            return
+        if called(source) == "zip" and _are_parallel(target.elts, source.args):
+            for part, of_source in zip(target.elts, source.args):
+                yield from _elements(part, of_source)
+            return
+    yield from _unpacked(target, source, False)
+
+
+def _given(node: Comprehension) -> List[ast.expr]:
+    return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
