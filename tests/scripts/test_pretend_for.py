@@ -56,10 +56,16 @@ class PretendFor(unittest.TestCase):
     def test_a_cpu_build(self):
         self.assertIn("torch 2.13.0+cpu in", self.refusal(self.python_with_torch("2.13.0+cpu", None, False)))
 
-    def test_a_version_too_old_or_too_new(self):
-        said = self.refusal(self.python_with_torch("2.4.1+cu121", "12.1"))
-        self.assertIn("torch 2.4.1+cu121", said)
+    def check_not_supported(self, version, cuda):
+        said = self.refusal(self.python_with_torch(version, cuda))
+        self.assertIn(f"torch {version}", said)
         self.assertIn("is not supported; supported are", said)
+
+    def test_a_version_too_old(self):
+        self.check_not_supported("2.4.1+cu121", "12.1")
+
+    def test_a_version_too_new(self):
+        self.check_not_supported("2.14.0+cu130", "13.0")
 
     def test_another_cuda(self):
         self.assertIn("was built for CUDA 11.8", self.refusal(self.python_with_torch("2.5.1+cu118", "11.8")))
