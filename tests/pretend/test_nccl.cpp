@@ -1,4 +1,4 @@
-// NCCL's face: communicators of a lone rank, their memory, collectives in the feed.
+// NCCL's face: communicators of a lone rank and their memory.
 
 #include <doctest/doctest.h>
 
@@ -31,12 +31,9 @@ int ncclCommGetAsyncError(void*, int*);
 int ncclCommSuspend(void*, int);
 int ncclCommResume(void*);
 int ncclCommMemStats(void*, int, std::uint64_t*);
-int ncclGroupStart();
 int ncclGroupEnd();
 int ncclAllReduce(const void*, void*, std::size_t, int, int, void*, void*);
-int ncclReduceScatter(const void*, void*, std::size_t, int, int, void*, void*);
 int ncclBroadcast(const void*, void*, std::size_t, int, int, void*, void*);
-int ncclRecv(void*, std::size_t, int, int, void*, void*);
 int ncclMemAlloc(void**, std::size_t);
 int ncclMemFree(void*);
 int ncclCommWindowRegister(void*, void*, std::size_t, void**, int);
@@ -51,7 +48,6 @@ namespace {
 constexpr int kInvalidArgument = 4;
 constexpr int kInvalidUsage = 5;
 constexpr int kFloat32 = 7;
-constexpr int kBfloat16 = 9;
 
 Bytes nccl_bytes(int device = 0) { return control::memory(device).used_by[static_cast<int>(Reason::kNccl)]; }
 
@@ -146,31 +142,6 @@ TEST_CASE("unique ids differ") {
   REQUIRE(ncclGetUniqueId(&first) == 0);
   REQUIRE(ncclGetUniqueId(&second) == 0);
   CHECK(std::memcmp(&first, &second, sizeof(first)) != 0);
-}
-
-TEST_CASE("collectives are reported with the bytes that this rank sends") {
-  Communicator communicator(1, 4);
-  struct Seen {
-    std::string name;
-    Bytes bytes;
-    int ranks;
-  };
-  std::vector<Seen> seen;
-  const auto token = control::listen([&](const Event& event) {
-    if (event.kind == Happening::kCollective) seen.push_back({event.name, event.bytes, event.ranks});
-  });
-  REQUIRE(ncclGroupStart() == 0);
-  CHECK(ncclAllReduce(nullptr, nullptr, 10, kBfloat16, 0, communicator.get, nullptr) == 0);
-  CHECK(ncclReduceScatter(nullptr, nullptr, 10, kFloat32, 0, communicator.get, nullptr) == 0);
-  CHECK(ncclRecv(nullptr, 10, kFloat32, 2, communicator.get, nullptr) == 0);
-  REQUIRE(ncclGroupEnd() == 0);
-  control::stop_listening(token);
-  REQUIRE(seen.size() == 3);
-  CHECK(seen[0].name == "ncclAllReduce");
-  CHECK(seen[0].bytes == 20);
-  CHECK(seen[0].ranks == 4);
-  CHECK(seen[1].bytes == 10 * 4 * 4);
-  CHECK(seen[2].bytes == 0);
 }
 
 TEST_CASE("what makes no sense is refused") {

@@ -36,7 +36,7 @@ def phases_of(process):
 
 
 class Side:
-    """What one side did: for each case, (phase, what, stream, mark) for each thing that happened."""
+    """What one side did: for each case, (phase, what, stream, mark, communicator) for each thing that happened."""
 
     def __init__(self, folder, phases):
         self.folder, self.phases = folder, dict(zip(CASES, phases, strict=True))
@@ -47,7 +47,11 @@ class Side:
         for number, phase in enumerate(self.phases[line]):
             for text in (self.folder / f"{self.index[line]}.{number}").read_text().splitlines():
                 kind, _, stream, mark, bytes, name = text.split(" ", 5)
-                found.append((phase, f"{kind} {bytes} {name}".strip(), stream, mark))
+                communicator = "0"
+                if kind == "collective":
+                    name, communicator, rank, ranks, peer = name.split(" ")
+                    name = f"{name} rank {rank} of {ranks}, peer {peer}"
+                found.append((phase, f"{kind} {bytes} {name}".strip(), stream, mark, communicator))
         return found
 
 
@@ -60,16 +64,18 @@ def both(tmp_path_factory):
 
 
 def comparable(happenings, world):
-    """Streams and marks by the order in which they come. Alone, torch records an event for each all-gather that there is
+    """Streams, marks and groups by the order in which they come. Alone, torch records an event for each all-gather that there is
     none of, and waits for none of them: of one rank, records that nobody waits for are left out."""
-    waited = {mark for _, what, _, mark in happenings if what.startswith(("wait", "synchronize"))}
-    streams, marks, result = {}, {}, []
-    for phase, what, stream, mark in happenings:
+    waited = {mark for _, what, _, mark, _ in happenings if what.startswith(("wait", "synchronize"))}
+    streams, marks, communicators, result = {}, {}, {}, []
+    for phase, what, stream, mark, communicator in happenings:
         if world == 1 and what.startswith("record") and mark not in waited:
             continue
         place = f"on {streams.setdefault(stream, len(streams))}"
         if mark != "0":
             place += f" mark {marks.setdefault(mark, len(marks))}"
+        if communicator != "0":
+            place += f" in {communicators.setdefault(communicator, len(communicators))}"
         result.append(f"{phase}: {what} {place}")
     return result
 
@@ -96,3 +102,14 @@ def test_there_is_something_to_compare(both):
     line = next(line for line, name in CASES.items() if name == "fp32, rank 0 of 8")
     kinds = {text.split(": ", 1)[1].split(" ")[0] for text in comparable(both[0].happenings(line), 8)}
     assert {"record", "wait", "launch", "gemm", "collective"} <= kinds
+
+
+def test_groups_are_told_apart(both):
+    """With HSDP parameters are sharded in one group of ranks, and gradients reduced in another."""
+    line = next(line for line, name in CASES.items() if name == "hsdp, rank 0 of 8")
+    groups = {}
+    for _, what, _, _, communicator in both[0].happenings(line):
+        if what.startswith("collective"):
+            groups.setdefault(what.split(" ")[2], set()).add(communicator)
+    assert groups["ncclAllGather"] == groups["ncclReduceScatter"] and len(groups["ncclAllReduce"]) == 1
+    assert not groups["ncclAllReduce"] & groups["ncclAllGather"]

@@ -32,7 +32,11 @@ void plimsoll_on_read_back(plimsoll_read_back_listener listener);
 /* From now on what happens on streams goes to a new file, one line each:
  *   KIND DEVICE STREAM MARK BYTES NAME
  * launch, call, gemm, copy, read_back, fill, collective, synchronize; `record`: the stream came to MARK; `wait`: it
- * waits for MARK. The file before it is closed; null ends the log. Returns -1 where the file cannot be made. */
+ * waits for MARK. A collective's line goes on with
+ *   COMMUNICATOR RANK RANKS PEER
+ * which group (communicators are counted from 1 as they are made), this rank's place in it, its size, and the root or
+ * the other side of a transfer, -1 where there is none. The file before it is closed; null ends the log. Returns -1
+ * where the file cannot be made. */
 int plimsoll_log_work(const char* path);
 
 /* The functions that were called and are not pretended, one a line, into text; returns the length needed, as snprintf

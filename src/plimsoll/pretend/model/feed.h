@@ -21,7 +21,7 @@ enum class Happening : std::uint8_t {
   kCopy,         ///< `bytes` from `source` to `destination`
   kReadBack,     ///< a copy from the device to the host: the host got zeros
   kFill,         ///< a memset of `bytes`
-  kCollective,   ///< `name` over a group of `ranks`, `bytes` sent by this rank
+  kCollective,   ///< `name` in `communicator`, where this is `rank` of `ranks` and sends `bytes`; `peer`
   kRecord,       ///< an event was recorded on a stream: `mark` is the point in it
   kWait,         ///< a stream was told to wait for `mark`; 0: for an event that nobody recorded
   kSynchronize,  ///< the host waited: for a stream, an event (`mark`) or a device
@@ -38,7 +38,10 @@ enum class Reason : std::uint8_t { kSegments, kContext, kNccl, kHandles };
 inline constexpr int kReasonCount = 4;
 const char* to_string(Reason reason);
 
-/// One happening. Fields that its kind does not name are zero. Pointers are valid during the call of the listener only.
+inline constexpr int kNoPeer = -1;
+
+/// One happening. Fields that its kind does not name are as they stand here. Pointers are valid during the call of the
+/// listener only.
 struct Event {
   Happening kind{};
   Reason reason{};
@@ -55,6 +58,9 @@ struct Event {
   Bytes shared = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
   int ranks = 0;
+  std::uint32_t communicator = 0;  ///< counts the communicators of the process in order of their making, from 1
+  int rank = 0;                    ///< this process's, in the communicator
+  int peer = kNoPeer;              ///< the root, or the other side of a transfer: a rank of the communicator
   std::uint64_t mark = 0;  ///< counts the records of the process, from 1
 };
 

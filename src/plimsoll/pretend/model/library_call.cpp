@@ -72,12 +72,15 @@ void enqueue_gemm(const char* function, void* stream, const Gemm& gemm) {
   enqueue(stream, event);
 }
 
-void enqueue_collective(const char* function, void* stream, Bytes bytes, int ranks) {
+void enqueue_collective(const char* function, void* stream, const Collective& collective) {
   Event event;
   event.kind = Happening::kCollective;
   event.name = function;
-  event.bytes = bytes;
-  event.ranks = ranks;
+  event.bytes = collective.bytes;
+  event.ranks = collective.ranks;
+  event.communicator = collective.communicator;
+  event.rank = collective.rank;
+  event.peer = collective.peer;
   enqueue(stream, event);
 }
 

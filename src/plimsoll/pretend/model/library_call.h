@@ -38,8 +38,14 @@ struct Gemm {
 };
 void enqueue_gemm(const char* function, void* stream, const Gemm& gemm);
 
-/// A collective or a point-to-point transfer in which this rank sends `bytes`, in a group of `ranks`.
-void enqueue_collective(const char* function, void* stream, Bytes bytes, int ranks);
+/// A collective or a point-to-point transfer in which this rank sends `bytes`. The fields are those of Event.
+struct Collective {
+  Bytes bytes = 0;
+  std::uint32_t communicator = 0;
+  int rank = 0, ranks = 0;
+  int peer = kNoPeer;
+};
+void enqueue_collective(const char* function, void* stream, const Collective& collective);
 
 /// A kernel's launch. `key` is what its name is known by (Functions).
 struct Launch {

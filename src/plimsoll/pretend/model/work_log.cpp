@@ -63,8 +63,12 @@ class WorkLog {
   void note(const Event& event) {
     const std::lock_guard lock(mutex_);
     if (file_ == nullptr) return;
-    std::fprintf(file_, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", name_of(event.kind), event.device,
-                 event.stream, event.mark, static_cast<std::uint64_t>(event.bytes), event.name);
+    std::fprintf(file_, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", name_of(event.kind), event.device, event.stream,
+                 event.mark, static_cast<std::uint64_t>(event.bytes), event.name);
+    if (event.kind == Happening::kCollective) {
+      std::fprintf(file_, " %" PRIu32 " %d %d %d", event.communicator, event.rank, event.ranks, event.peer);
+    }
+    std::fputc('\n', file_);
   }
 
   std::mutex mutex_;

@@ -7,7 +7,8 @@ namespace {
 thread_local int group_depth = 0;
 
 /// Calls between ncclGroupStart and ncclGroupEnd take effect at once: nobody has to be waited for.
-int collective(const char* function, Communicator* communicator, void* stream, std::size_t count, int data_type) {
+int collective(const char* function, Communicator* communicator, void* stream, std::size_t count, int data_type,
+               int peer = kNoPeer) {
   if (live(communicator) == nullptr) return fail(kInvalidArgument, "%s: not a communicator", function);
   const Bytes bytes = bytes_of(data_type);
   if (bytes == 0) return fail(kInvalidArgument, "%s: data type %d", function, data_type);
@@ -16,7 +17,12 @@ int collective(const char* function, Communicator* communicator, void* stream, s
     return fail(kUnhandledCudaError, "Cuda failure 2 'out of memory' at the first %s of %d ranks", function,
                 communicator->ranks);
   }
-  enqueue_collective(function, stream, count * bytes, communicator->ranks);
+  enqueue_collective(function, stream,
+                     {.bytes = count * bytes,
+                      .communicator = communicator->number,
+                      .rank = communicator->rank,
+                      .ranks = communicator->ranks,
+                      .peer = peer});
   return kSuccess;
 }
 
@@ -24,7 +30,7 @@ int rooted(const char* function, Communicator* communicator, void* stream, std::
   if (live(communicator) != nullptr && (root < 0 || root >= communicator->ranks)) {
     return fail(kInvalidArgument, "%s: rank %d of %d", function, root, communicator->ranks);
   }
-  return collective(function, communicator, stream, count, data_type);
+  return collective(function, communicator, stream, count, data_type, root);
 }
 
 std::size_t times_ranks(const Communicator* communicator, std::size_t count) {

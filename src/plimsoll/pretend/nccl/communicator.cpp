@@ -66,6 +66,7 @@ Communicator* live(Communicator* communicator) {
 }
 
 int create(Communicator** out, int rank, int ranks, int device) {
+  static std::atomic<std::uint32_t> made{0};
   if (out == nullptr) return fail(kInvalidArgument, "the place for the communicator is null");
   *out = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks) return fail(kInvalidArgument, "rank %d of %d ranks", rank, ranks);
@@ -76,6 +77,7 @@ int create(Communicator** out, int rank, int ranks, int device) {
     delete communicator;
     return fail(kUnhandledCudaError, "Cuda failure 2 'out of memory' for a communicator of %d ranks", ranks);
   }
+  communicator->number = made.fetch_add(1, std::memory_order_relaxed) + 1;
   *out = communicator;
   return kSuccess;
 }

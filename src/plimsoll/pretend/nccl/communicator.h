@@ -19,6 +19,7 @@ struct Communicator {
   Communicator(int rank, int ranks, int device) : rank(rank), ranks(ranks), device(device) {}
 
   std::uint32_t magic = kAlive;
+  std::uint32_t number = 0;  ///< see Event::communicator
   const int rank;
   const int ranks;
   const int device;
