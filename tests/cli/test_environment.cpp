@@ -79,6 +79,20 @@ TEST_CASE("the child is told where its card is described and what to record") {
   CHECK_FALSE(environment.contains("CUDA_VISIBLE_DEVICES"));
 }
 
+TEST_CASE("what the environment says of the card is not taken: the report would not know of it") {
+  const Environment inherited{{"PLIMSOLL_GPU_PROFILE", "/other.json"},
+                              {"PLIMSOLL_GPU_MEMORY", "1073741824"},
+                              {"PLIMSOLL_GPUS", "3"},
+                              {"PLIMSOLL_EVENT_LAG", "7"},
+                              {"PLIMSOLL_PLANNER", "/mine"}};
+  const Environment environment = child_environment(job(1, 0), kFiles, inherited);
+  CHECK(environment.at("PLIMSOLL_GPU_PROFILE") == "/tmp/p.json");
+  CHECK_FALSE(environment.contains("PLIMSOLL_GPU_MEMORY"));
+  CHECK(environment.at("PLIMSOLL_GPUS") == "1");
+  CHECK(environment.at("PLIMSOLL_EVENT_LAG") == "0");
+  CHECK(environment.at("PLIMSOLL_PLANNER") == "/mine");
+}
+
 TEST_CASE("the allocator's settings go under the old and the new name, and only when given") {
   RunOptions options = job(1, 0);
   CHECK_FALSE(child_environment(options, kFiles, {}).contains("PYTORCH_ALLOC_CONF"));

@@ -216,6 +216,7 @@ def test_what_no_card_holds_is_said_to_be_more(plimsoll):
 
 def test_the_environment_does_not_change_a_plan(plimsoll):
     settings = {"CUBLAS_WORKSPACE_CONFIG": ":4096:2", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "x:y"}
+    settings.update(dict.fromkeys(("PLIMSOLL_GPUS", "PLIMSOLL_GPU_MEMORY", "PLIMSOLL_EVENT_LAG"), "no number"))
     plain, changed = (
         json.loads(plimsoll("plan", *SMALL, "--json", "-", **environment).stdout)["peak"] for environment in ({}, settings)
     )

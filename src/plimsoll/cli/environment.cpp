@@ -86,6 +86,7 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   environment["PLIMSOLL_GPUS"] = std::to_string(card_count(options));
   environment["PLIMSOLL_EVENT_LAG"] = std::to_string(options.event_lag);
   environment["PLIMSOLL_RUN"] = files.settings;
+  environment.erase("PLIMSOLL_GPU_MEMORY");  // The card is the profile's, as the report has it.
   keep_caches_apart(environment);
   // It names real cards, of which there may be fewer than pretended ones. What the script sets itself counts.
   environment.erase("CUDA_VISIBLE_DEVICES");
