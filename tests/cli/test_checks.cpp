@@ -2,6 +2,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/checks.h"
+#include "plimsoll/cli/output_file.h"
 
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
@@ -48,4 +49,11 @@ TEST_CASE("a script must be a file") {
   options.is_module = true;
   options.script = "no.such.module";
   CHECK_NOTHROW(check_script(options));
+}
+
+TEST_CASE("what the child was told to run and did not find is bad usage") {
+  const TemporaryFolder folder;
+  CHECK_NOTHROW(check_usage(folder.path()));
+  write_file(folder.path() / "bad_usage", "-m no.such cannot be run: No module named no.such");
+  CHECK_THROWS_WITH_AS(check_usage(folder.path()), "-m no.such cannot be run: No module named no.such", InvalidArgument);
 }

@@ -82,6 +82,16 @@ def test_a_module_runs_as_main(plimsoll_run, tmp_path):
     assert "__main__ package.job ['a']" in run.stdout
 
 
+def test_a_module_that_is_not_there_is_bad_usage(plimsoll_run, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("print('package is imported')\n")
+    run = plimsoll_run("--snapshot", "memory.pickle", "-m", "package.no_such_job")
+    assert run.code == 2
+    assert run.stderr.strip() == "plimsoll: -m package.no_such_job cannot be run: No module named package.no_such_job"
+    assert run.stdout == "package is imported\n"  # as Python does, and once
+    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["package"]
+
+
 def test_sys_exit_keeps_its_code_and_the_step_is_reported(plimsoll_run, script):
     run = plimsoll_run(script(STEP + "    sys.exit(7)\n"))
     assert run.code == 7

@@ -9,7 +9,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 def _main() -> None:
     # The package is imported whole, then its home leaves sys.path: the script sees the path that it would see.
     sys.path.insert(0, _HOME)
-    from plimsoll.run import activation, observer, script, settings
+    from plimsoll.run import activation, observer, record, script, settings
 
     sys.path.remove(_HOME)
 
@@ -20,6 +20,11 @@ def _main() -> None:
     watcher.wait_for_torch()
     try:
         watched.run()
+    except script.NoSuchModule as missing:
+        record.write_bad_usage(wanted.record_dir, f"-m {watched.name} cannot be run: {missing}")
+        end = SystemExit(2)
+        watcher.ended(end)
+        raise end from None
     except SystemExit as end:
         watcher.ended(end)
         end.__traceback__ = None

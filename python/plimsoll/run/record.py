@@ -1,4 +1,4 @@
-"""The record that the command reads: `<record_dir>/<pid>.json`, replaced as a whole each time."""
+"""What the command reads: the record `<record_dir>/<pid>.json`, replaced as a whole each time, or `<record_dir>/bad_usage`."""
 
 import json
 import os
@@ -46,6 +46,12 @@ class StepTexts:
                 self._texts[number, device] = text
             texts.append(text)
         return f"[{','.join(texts)}]"
+
+
+def write_bad_usage(record_dir: str, message: str) -> None:
+    """There is nothing to run: the command says so, and makes no report."""
+    with open(os.path.join(record_dir, "bad_usage"), "w", encoding="utf-8", errors="replace") as file:
+        file.write(message)
 
 
 def _compact(value: Any) -> str:

@@ -11,6 +11,10 @@ from typing import List, Optional
 from plimsoll.run import lines
 
 
+class NoSuchModule(ImportError):
+    """What follows -m cannot be run: there is none, or it is a package without a __main__."""
+
+
 class Script:
     """What stands on the command line: `script.py args…` or `-m module args…`."""
 
@@ -29,6 +33,9 @@ class Script:
         main = _fresh_main()
         if self.is_module:
             sys.argv = ["-m", *self.arguments]
+            # It would be found missing by what comes next, which ends the interpreter. Packages that the module lies in are
+            # imported here already, and not again; the module itself is not.
+            runpy._get_module_details(self.name, NoSuchModule)
             runpy._run_module_as_main(self.name)  # what the interpreter itself calls for -m
             return
         sys.argv = [self.name, *self.arguments]

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "plimsoll/base/errors.h"
 
@@ -61,6 +63,14 @@ void check_script(const RunOptions& options) {
   }
   if (access(options.script.c_str(), R_OK) != 0)
     throw InvalidArgument("the script " + options.script + " cannot be read");
+}
+
+void check_usage(const fs::path& record_folder) {
+  std::ifstream file(record_folder / "bad_usage", std::ios::binary);
+  if (!file) return;
+  std::ostringstream message;
+  message << file.rdbuf();
+  throw InvalidArgument(message.str());
 }
 
 }  // namespace plimsoll::cli

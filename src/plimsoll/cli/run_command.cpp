@@ -100,6 +100,7 @@ int run_command(const RunOptions& options, const Installation& installation, con
                                    child_environment(options, files, current_environment()),
                                    json_to_stdout(options) ? Output::kOurStandardError : Output::kOurs);
 
+  check_usage(records);
   const Records found = read_records(records);
   for (const std::string& complaint : found.complaints) streams.err << "plimsoll: " << complaint << "\n";
   const report::RunReport report = merge(found.records, known_before(options, profile), exit);
