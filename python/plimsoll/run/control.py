@@ -2,11 +2,12 @@
 
 import ctypes
 import os
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 LIBRARY = "libplimsoll_pretend.so"
-_VERSION = 1
+_VERSION = 2
 _MEMORY_FIELDS = 14
+_REFUSAL_FIELDS = 6
 _READ_BACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64)
 
 
@@ -33,6 +34,18 @@ class DeviceBook(NamedTuple):
     refusals: int
 
 
+    @property
+    def parts(self) -> Dict[str, int]:
+        return {"segments": self.segments, "context": self.context, "nccl": self.nccl, "handles": self.handles}
+
+
+class Refusal(NamedTuple):
+    """The last request that a device had no memory for, and what it held at that moment."""
+
+    asked: int
+    parts: Dict[str, int]
+
+
 class Control:
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -49,6 +62,13 @@ class Control:
         if self._library.plimsoll_memory(device, fields) < 0:
             return None
         return DeviceBook(*fields)
+
+    def refusal(self, device: int) -> Optional[Refusal]:
+        fields = (ctypes.c_uint64 * _REFUSAL_FIELDS)()
+        if self._library.plimsoll_refusal(device, fields) < 0:
+            return None
+        asked, _, *parts = fields
+        return Refusal(asked, dict(zip(("segments", "context", "nccl", "handles"), parts)))
 
     def host_pinned_peak(self) -> int:
         fields = (ctypes.c_uint64 * 3)()

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <random>
 #include <thread>
 #include <vector>
@@ -71,6 +72,33 @@ TEST_CASE("an allocation over the capacity is refused and changes nothing but th
   CHECK(counters.peak == 60_MiB);
   CHECK(counters.refusals == 2);
   CHECK(card.memory.allocate(40_MiB));
+}
+
+TEST_CASE("the last refusal is what was asked for, by whom, and what was taken then") {
+  Card card;
+  const auto address = card.memory.allocate(60_MiB);
+  REQUIRE(card.memory.charge(7_MiB, Reason::kNccl));
+  CHECK_FALSE(card.memory.allocate(34_MiB + 1));
+  CHECK(card.memory.counters().last_refusal.asked == 34_MiB + 1);
+  CHECK_FALSE(card.memory.charge(50_MiB, Reason::kHandles));
+  REQUIRE(card.memory.free(*address));
+  REQUIRE(card.memory.charge(50_MiB, Reason::kHandles));
+  const Refusal last = card.memory.counters().last_refusal;
+  CHECK(last.asked == 50_MiB);
+  CHECK(last.reason == Reason::kHandles);
+  CHECK(last.used_by == std::array<Bytes, kReasonCount>{60_MiB, 0, 7_MiB, 0});
+}
+
+TEST_CASE("a pool is refused what the card does not have: what was asked of it, not the chunk it would have taken") {
+  Machine machine({.profile = small_profile()});
+  MemoryPool& pool = machine.device(0).default_pool;
+  for (const Bytes asked : {2_GiB, 1_GiB - 1, ~Bytes{0}}) {
+    REQUIRE(machine.device(0).memory.charge(1_MiB, Reason::kNccl));
+    CHECK_FALSE(pool.allocate(asked));
+    CHECK(machine.device(0).memory.counters().last_refusal.asked == asked);
+  }
+  CHECK(machine.device(0).memory.counters().refusals == 3);
+  CHECK(pool.counters().used == 0);
 }
 
 TEST_CASE("freeing what is not an allocation is refused") {

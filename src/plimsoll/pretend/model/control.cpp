@@ -72,6 +72,16 @@ PLIMSOLL_API int plimsoll_reset_peak(int device) {
   return 0;
 }
 
+PLIMSOLL_API int plimsoll_refusal(int device, uint64_t* out) {
+  if (!there(device)) return -1;
+  const auto counters = control::memory(device);
+  if (counters.refusals == 0) return -1;
+  *out++ = counters.last_refusal.asked;
+  *out++ = static_cast<uint64_t>(counters.last_refusal.reason);
+  std::copy(counters.last_refusal.used_by.begin(), counters.last_refusal.used_by.end(), out);
+  return 0;
+}
+
 PLIMSOLL_API void plimsoll_host_memory(uint64_t* out) {
   const auto counters = control::host();
   out[0] = counters.pinned;

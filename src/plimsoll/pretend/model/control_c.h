@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define PLIMSOLL_CONTROL_VERSION 1
+#define PLIMSOLL_CONTROL_VERSION 2
 
 int plimsoll_control_version(void);
 int plimsoll_device_count(void);
@@ -18,6 +18,11 @@ int plimsoll_device_count(void);
 #define PLIMSOLL_MEMORY_FIELDS 14
 int plimsoll_memory(int device, uint64_t out[PLIMSOLL_MEMORY_FIELDS]);
 int plimsoll_reset_peak(int device);
+
+/* The last request that was not given, for want of memory. out: bytes asked for, the reason (0 segments, 1 context,
+ * 2 NCCL, 3 handles), and what was taken then by segments, context, NCCL, handles. Returns -1 where there was none. */
+#define PLIMSOLL_REFUSAL_FIELDS 6
+int plimsoll_refusal(int device, uint64_t out[PLIMSOLL_REFUSAL_FIELDS]);
 
 /* out: pinned, pinned peak, managed. */
 void plimsoll_host_memory(uint64_t out[3]);

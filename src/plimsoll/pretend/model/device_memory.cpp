@@ -12,9 +12,10 @@ DeviceMemory::DeviceMemory(int device, Bytes capacity, Bytes window, Feed& feed)
   counters_.capacity = capacity;
 }
 
-bool DeviceMemory::take_physical(Bytes bytes, Reason reason) {
+bool DeviceMemory::take_physical(Bytes bytes, Reason reason, Bytes asked) {
   if (bytes > counters_.capacity - counters_.used) {
     ++counters_.refusals;
+    counters_.last_refusal = {.asked = asked, .reason = reason, .used_by = counters_.used_by};
     return false;
   }
   counters_.used += bytes;
@@ -45,16 +46,12 @@ void DeviceMemory::publish(Happening kind, Address address, Bytes bytes, Reason 
 }
 
 std::optional<Address> DeviceMemory::allocate(Bytes bytes, Reason reason) {
-  if (bytes > counters_.capacity) {
-    std::lock_guard lock(mutex_);
-    ++counters_.refusals;
-    return std::nullopt;
-  }
-  const Bytes rounded = round_up(bytes, kGranularity);
+  // More than there is at all may be too much to be rounded up.
+  const Bytes rounded = bytes > counters_.capacity ? bytes : round_up(bytes, kGranularity);
   std::optional<Address> address;
   {
     std::lock_guard lock(mutex_);
-    if (!take_physical(rounded, reason)) return std::nullopt;
+    if (!take_physical(rounded, reason, bytes)) return std::nullopt;
     address = space_.take(rounded);
     if (!address) {
       give_physical(rounded, reason);
@@ -82,11 +79,11 @@ bool DeviceMemory::free(Address address) {
   return true;
 }
 
-bool DeviceMemory::charge(Bytes bytes, Reason reason) {
+bool DeviceMemory::charge(Bytes bytes, Reason reason, Bytes asked) {
   if (bytes == 0) return true;
   {
     std::lock_guard lock(mutex_);
-    if (!take_physical(bytes, reason)) return false;
+    if (!take_physical(bytes, reason, asked)) return false;
   }
   publish(Happening::kAllocated, 0, bytes, reason);
   return true;
@@ -105,7 +102,7 @@ std::optional<DeviceMemory::Handle> DeviceMemory::create(Bytes bytes) {
   Handle handle = 0;
   {
     std::lock_guard lock(mutex_);
-    if (!take_physical(bytes, Reason::kSegments)) return std::nullopt;
+    if (!take_physical(bytes, Reason::kSegments, bytes)) return std::nullopt;
     handle = next_handle_++;
     physical_.emplace(handle, Physical{bytes, 1});
   }

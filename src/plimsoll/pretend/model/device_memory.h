@@ -16,6 +16,13 @@ namespace plimsoll::pretend {
 /// Physical memory is dealt in pieces of this size, as the driver deals it.
 inline constexpr Bytes kGranularity = Bytes{2} << 20;
 
+/// A request that was not given, for want of memory.
+struct Refusal {
+  Bytes asked = 0;
+  Reason reason{};
+  std::array<Bytes, kReasonCount> used_by{};  ///< what was taken at that moment
+};
+
 /// What is taken on one device, in total and by reason, now and at the highest moment.
 struct MemoryCounters {
   Bytes capacity = 0;
@@ -25,7 +32,8 @@ struct MemoryCounters {
   std::array<Bytes, kReasonCount> peak_by{};  ///< as it was when `peak` was reached; sums to `peak`
   std::uint64_t allocations = 0;              ///< taken so far
   std::uint64_t frees = 0;
-  std::uint64_t refusals = 0;  ///< asked for and not given, for want of memory
+  std::uint64_t refusals = 0;
+  Refusal last_refusal;  ///< meaningful where there was one
 };
 
 /// The memory of one device: addresses without pages, and a count of physical bytes against a capacity.
@@ -46,8 +54,10 @@ class DeviceMemory {
   /// False: `address` is not the start of a live allocation.
   bool free(Address address);
 
-  /// Counts `bytes` that have no address of their own. False: out of memory, nothing charged.
-  bool charge(Bytes bytes, Reason reason);
+  /// Counts `bytes` that have no address of their own, of which the caller `asked` for some. False: out of memory,
+  /// nothing charged.
+  bool charge(Bytes bytes, Reason reason, Bytes asked);
+  bool charge(Bytes bytes, Reason reason) { return charge(bytes, reason, bytes); }
   void discharge(Bytes bytes, Reason reason);
 
   // The virtual-memory calls. A handle stands for physical bytes; it lives while it is unreleased or mapped somewhere.
@@ -84,7 +94,7 @@ class DeviceMemory {
     Handle handle;
   };
 
-  bool take_physical(Bytes bytes, Reason reason);
+  bool take_physical(Bytes bytes, Reason reason, Bytes asked);
   void give_physical(Bytes bytes, Reason reason);
   /// The bytes that went with the last reference.
   std::optional<Bytes> drop_reference(Handle handle);

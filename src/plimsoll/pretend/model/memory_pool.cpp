@@ -10,12 +10,15 @@ MemoryPool::~MemoryPool() {
 }
 
 std::optional<Address> MemoryPool::allocate(Bytes bytes) {
-  if (bytes > memory_.counters().capacity) return std::nullopt;
   std::lock_guard lock(mutex_);
+  if (bytes > memory_.counters().capacity) {  // It may be too much to be rounded up.
+    memory_.charge(bytes, Reason::kSegments);
+    return std::nullopt;
+  }
   const Bytes rounded = round_up(std::max<Bytes>(bytes, 1), kAlignment);
   const Bytes used = counters_.used + rounded;
   const Bytes reserved = std::max(counters_.reserved, round_up(used, kChunk));
-  if (reserved > counters_.reserved && !memory_.charge(reserved - counters_.reserved, Reason::kSegments)) {
+  if (reserved > counters_.reserved && !memory_.charge(reserved - counters_.reserved, Reason::kSegments, bytes)) {
     return std::nullopt;
   }
   counters_.reserved = reserved;
