@@ -103,3 +103,21 @@ def test_the_users_own_sitecustomize_still_runs(plimsoll_run, script, tmp_path):
     run = plimsoll_run(name, env={"PYTHONPATH": str(tmp_path / "site")})
     assert run.code == 0, run.stderr
     assert "child 1" in run.stdout and "activation" not in run.stdout
+
+
+def test_sharing_a_tensor_with_another_process_is_refused_by_name_and_reported(plimsoll_run, script):
+    name = script(
+        """
+        import torch
+        import torch.multiprocessing as mp
+        x = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
+        mine, others = mp.Pipe()
+        mine.send(x)
+        """
+    )
+    run = plimsoll_run(name)
+    assert run.code == 1
+    assert "plimsoll: cudaIpcGetMemHandle is not pretended; the call failed" in run.stderr
+    assert run.json["unpretended"] == ["cudaIpcGetMemHandle"]
+    assert "cudaIpcGetMemHandle is not pretended by Plimsoll" in run.json["error"]["message"]
+    assert run.json["complete"] and run.json["peak"]["active_bytes"] == 1 << 28

@@ -161,3 +161,17 @@ def test_the_async_allocator_is_watched_without_contents(plimsoll_run, script):
     assert run.code == 0, run.stderr
     assert len(run.json["steps"]) == 2 and run.json["top"] == []
     assert run.json["peak"]["reserved_bytes"] > 0
+
+
+def test_pinned_memory_of_the_host_is_counted_at_its_peak(plimsoll_run, script):
+    name = script(
+        """
+        import torch
+        x = torch.ones(8, device="cuda")
+        kept = torch.empty(3 << 20, dtype=torch.uint8, pin_memory=True)  # torch takes powers of two
+        """
+    )
+    run = plimsoll_run(name)
+    assert run.code == 0, run.stderr
+    assert run.json["host_pinned_bytes"] == 4 << 20
+    assert "Pinned host memory: 4.00 MiB at its peak" in run.stdout
