@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <fstream>
 
 #include "plimsoll/base/errors.h"
@@ -130,6 +131,7 @@ TEST_CASE("an out-of-memory error and an error of the script are read") {
       R"({"version": 1, "error": {"type": "OutOfMemoryError", "message": "no"}, "oom": {"requested_bytes": 5,
           "device_free_bytes": 2, "device_total_bytes": 9, "step": null, "phase": "forward", "file": "m.py", "line": 3,
           "function": "f", "code": "c", "active_bytes": 6, "reserved_bytes": 7, "message": "no",
+          "device_parts": {"segments": 7, "context": 1, "nccl": 2, "handles": 3},
           "top": [{"bytes": 4, "count": 1, "file": "m.py", "line": 1, "function": "f", "code": "d"}]}})",
       "x");
   REQUIRE(read.values.oom.has_value());
@@ -137,6 +139,9 @@ TEST_CASE("an out-of-memory error and an error of the script are read") {
   CHECK(read.values.oom->device_free == 2);
   CHECK_FALSE(read.values.oom->step.has_value());
   CHECK(read.values.oom->alive.at(0).bytes == 4);
+  const plimsoll::report::DeviceParts& parts = read.values.oom->device_parts;
+  CHECK(std::array{parts.segments, parts.context, parts.nccl, parts.handles} ==
+        std::array<plimsoll::Bytes, 4>{7, 1, 2, 3});
   CHECK(read.values.error->type == "OutOfMemoryError");
 }
 

@@ -53,3 +53,75 @@ def test_in_backward_it_is_the_line_that_called_backward(plimsoll_run, script):
     oom = plimsoll_run(name).json["oom"]
     assert oom is not None
     assert (oom["phase"], oom["code"]) == ("backward", "x.sum().backward()")
+
+
+# -- beside the caching allocator ----------------------------------------------------------------------------------------
+
+
+def test_cuda_malloc_async_tells_what_was_asked_for_and_what_the_device_held(plimsoll_run, script):
+    name = script(SCRIPT.replace("20 << 30", "(20 << 30) + 7") + "    work()\n")
+    run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", name)
+    assert run.code == 3 and run.json["fits"] is False
+    oom = run.json["oom"]
+    assert oom["requested_bytes"] == (20 << 30) + 7  # the message says 20.00 GiB
+    assert (oom["phase"], oom["function"]) == ("forward", "work")
+    parts = oom["device_parts"]
+    assert 70 << 30 < parts["segments"] < 71 << 30 and parts["context"] > 0
+    assert oom["device_free_bytes"] == oom["device_total_bytes"] - sum(parts.values()) < oom["requested_bytes"]
+    assert "20.00 GiB asked for" in run.stdout and "does not fit" in run.stdout
+
+
+def test_a_limit_of_the_scripts_own_is_not_taken_for_the_devices(plimsoll_run, script):
+    name = script(
+        """
+        import torch
+        try: torch.empty(90 << 30, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError: pass
+        torch.cuda.set_per_process_memory_fraction(0.5)
+        torch.empty(50 << 30, dtype=torch.uint8, device="cuda")
+        """
+    )
+    run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", name)
+    assert run.code == 3
+    assert run.json["oom"]["requested_bytes"] == 50 << 30
+
+
+FULL = """
+    import os, torch
+    import torch.distributed as dist
+    a = torch.ones(8, 8, device="cuda")
+    try: torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError: pass
+    free = torch.cuda.mem_get_info()[0]
+    kept = torch.empty(free - (4 << 20), dtype=torch.uint8, device="cuda")
+"""
+CONTEXT, CUBLAS_HANDLE, NCCL_BASE = 545259520, 33554432, 201326592  # of the H100-80GB's profile
+
+
+def check_full(run, code, requested):
+    assert run.code == 3 and run.json["fits"] is False, run.stderr
+    oom = run.json["oom"]
+    assert (oom["code"], oom["requested_bytes"]) == (code, requested)
+    assert oom["device_parts"]["context"] == CONTEXT and 70 << 30 < oom["device_parts"]["segments"]
+    assert oom["device_free_bytes"] < 5 << 20
+    assert oom["top"][0]["code"].startswith("kept = ") and oom["top"][0]["bytes"] > 70 << 30
+    assert run.json["ooms_handled"] == 1  # the one before, which the script dealt with
+
+
+def test_a_communicator_that_finds_no_room(plimsoll_run, script):
+    name = script(FULL + "    dist.init_process_group('nccl')\n    dist.all_reduce(a)\n")
+    run = plimsoll_run("--world-size", "8", name)
+    check_full(run, "dist.all_reduce(a)", NCCL_BASE)
+    assert run.json["oom"]["device_parts"]["nccl"] == 0
+    assert "192.00 MiB asked for" in run.stdout
+
+
+def test_a_librarys_handle_that_finds_no_room(plimsoll_run, script):
+    run = plimsoll_run(script(FULL + "    a @ a\n"))
+    check_full(run, "a @ a", CUBLAS_HANDLE)
+    assert "ALLOC_FAILED" in run.json["oom"]["message"]
+
+
+def test_words_alone_are_no_out_of_memory(plimsoll_run, script):
+    run = plimsoll_run(script("import torch\ntorch.ones(8, device='cuda')\nraise RuntimeError('out of memory, said I')\n"))
+    assert run.code == 1 and run.json["oom"] is None and run.json["fits"] is True

@@ -108,7 +108,8 @@ inline RunReport does_not_fit() {
                            "backward",
                            {"model.py", 42, "forward", "h = self.attention(x)"},
                            "CUDA out of memory. Tried to allocate 2.00 GiB.",
-                           {{60_GiB, 32, {"model.py", 40, "forward", "x = self.norm(x)"}}}};
+                           {{60_GiB, 32, {"model.py", 40, "forward", "x = self.norm(x)"}}},
+                           {77_GiB, 520_MiB, 480_MiB, 32_MiB}};
   report.error = ScriptError{"OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."};
   report.other_devices = {{1, 3_MiB}};
   forget_attribution(report,

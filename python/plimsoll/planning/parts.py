@@ -201,7 +201,7 @@ class CodeLine:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """Where memory ran out. requested is 0 where a library did not say how much it asked for."""
+    """Where memory ran out. requested is 0 where that is not known; device_parts is empty of a plan."""
 
     requested: int
     device_free: int
@@ -216,6 +216,7 @@ class OutOfMemory:
     line: int | None
     function: str | None
     code: str | None
+    device_parts: dict[str, int]
     top: tuple[CodeLine, ...]
 
     @classmethod
@@ -234,6 +235,7 @@ class OutOfMemory:
             line=json.get("line"),
             function=json.get("function"),
             code=json.get("code"),
+            device_parts=dict(json.get("device_parts") or {}),
             top=tuple(CodeLine.read(entry) for entry in json.get("top") or ()),
         )
 

@@ -1,14 +1,17 @@
 """Running out of memory: where, and what was alive at that moment.
 
-The allocator tells its observers before it throws. Whether the script deals with it is only known later: the failure is
-what the run ends with, or what neither an allocation nor a forward, backward or optimizer step came after; all others were
-handled.
+The caching allocator tells its observers before it throws. Whether the script deals with it is only known later: the failure
+is what the run ends with, or what neither an allocation nor a forward, backward or optimizer step came after; all others were
+handled. What fails beside that allocator (NCCL, handles of libraries, cudaMallocAsync) is known by the error that the run ends
+with, and by what the pretend GPU noted when it refused.
 """
 
+import re
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from plimsoll.run.contents import Contents
+from plimsoll.run.control import Control
 from plimsoll.run.defects import Defects
 from plimsoll.run.history import History, Snapshot
 from plimsoll.run.hooks import Hooks
@@ -20,6 +23,7 @@ class Oom:
     def __init__(
         self,
         torch: Any,
+        control: Optional[Control],
         timeline: Timeline,
         hooks: Hooks,
         history: History,
@@ -28,6 +32,7 @@ class Oom:
         is_on: Callable[[], bool],
     ) -> None:
         self._torch = torch
+        self._control = control
         self._timeline = timeline
         self._hooks = hooks
         self._history = history
@@ -38,6 +43,7 @@ class Oom:
         self._done_at_last: Tuple[int, int] = (0, 0)
         self.last: Optional[Dict[str, Any]] = None
         self.last_snapshot: Optional[Snapshot] = None
+        self._beside: Optional[Dict[str, Any]] = None
 
     def install(self) -> None:
         attach = getattr(self._torch._C, "_cuda_attach_out_of_memory_observer", None)
@@ -69,7 +75,8 @@ class Oom:
             self.last["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
 
     def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> Dict[str, Any]:
-        stats = self._torch._C._cuda_memoryStats(device)
+        active, reserved = self._active_and_reserved(device)
+        book = self._control.memory(device) if self._control is not None else None
         return {
             "device": device,
             "requested_bytes": requested,
@@ -78,11 +85,19 @@ class Oom:
             "step": self._timeline.step,
             "phase": self._timeline.phase,
             **line.as_record(),
-            "active_bytes": stats["active_bytes"]["all"]["current"],
-            "reserved_bytes": stats["reserved_bytes"]["all"]["current"],
+            "active_bytes": active,
+            "reserved_bytes": reserved,
             "message": "",
+            "device_parts": book.parts if book is not None else {},
             "top": [],
         }
+
+    def _active_and_reserved(self, device: int) -> Tuple[int, int]:
+        try:
+            stats = self._torch._C._cuda_memoryStats(device)
+        except RuntimeError:  # a pluggable allocator keeps no statistics
+            return 0, 0
+        return stats["active_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
 
     def _done(self, device: int) -> Tuple[int, int]:
         stats = self._torch._C._cuda_memoryStats(device)
@@ -95,9 +110,8 @@ class Oom:
             seen.add(id(error))
             # What a process that used no GPU tells of one that did is in the other's record.
             if self._is_out_of_memory(error) and self._torch.cuda.is_initialized():
-                failure = dict(self.last) if self.last is not None else self._beside_the_allocator(error)
-                failure["message"] = str(error)
-                return failure
+                told = self.last is not None and isinstance(error, self._torch.cuda.OutOfMemoryError)
+                return {**(self.last if told else self._beside_the_allocator(error)), "message": str(error)}
             error = error.__cause__ or error.__context__
         if self.last is not None and self._done(self.last.get("device", 0)) == self._done_at_last:
             return {**self.last, "message": "caught by the script, which trained no further"}
@@ -106,13 +120,60 @@ class Oom:
     def _is_out_of_memory(self, error: BaseException) -> bool:
         if isinstance(error, self._torch.cuda.OutOfMemoryError):
             return True
-        # Libraries and the driver refuse in their own words.
-        return isinstance(error, RuntimeError) and "out of memory" in str(error)
+        # Libraries and the driver refuse in their own words; where nothing was refused they are somebody else's.
+        in_words = isinstance(error, RuntimeError) and _IN_WORDS.search(str(error)) is not None
+        return in_words and (self._control is None or self._refusing_device() is not None)
+
+    def _refusing_device(self) -> Optional[int]:
+        current = self._torch.cuda.current_device()
+        others = (device for device in range(self._control.device_count()) if device != current)
+        return next((device for device in (current, *others) if self._control.refusal(device) is not None), None)
 
     def _beside_the_allocator(self, error: BaseException) -> Dict[str, Any]:
-        device = self._torch.cuda.current_device()
+        if self._beside is None:
+            self._beside = self._describe_beside(error)
+            self.count += 1
+        return self._beside
+
+    def _describe_beside(self, error: BaseException) -> Dict[str, Any]:
+        device = self._refusing_device() if self._control is not None else None
+        if device is None:
+            device = self._torch.cuda.current_device()
         free, total = self._torch.cuda.mem_get_info(device)
-        return self._describe(device, 0, total, free, _raised_at(error) or NO_FRAME)
+        refusal = self._control.refusal(device) if self._control is not None else None
+        stated = _Stated.of(str(error))
+        if refusal is not None and stated is not None and not stated.may_be(refusal.asked):
+            refusal = None  # An older one. This time torch itself refused: the script had set a limit.
+        requested = refusal.asked if refusal is not None else stated.bytes if stated is not None else 0
+        failure = self._describe(device, requested, total, free, _raised_at(error) or NO_FRAME)
+        if refusal is not None:
+            failure["device_parts"] = refusal.parts
+            failure["device_free_bytes"] = total - sum(refusal.parts.values())
+        if self._history.started:
+            self.last_snapshot = self._history.snapshot()
+            failure["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
+        return failure
+
+
+_IN_WORDS = re.compile("out of memory|ALLOC(ATION)?_FAILED")
+
+
+class _Stated(NamedTuple):
+    """The request as an allocator's message states it: to two decimals."""
+
+    bytes: int
+    unit: int
+
+    @classmethod
+    def of(cls, message: str) -> "Optional[_Stated]":
+        found = re.search(r"(?:Requested *:|Tried to allocate) *([0-9.]+) (bytes|KiB|MiB|GiB)", message)
+        if found is None:
+            return None
+        unit = 1024 ** ("bytes", "KiB", "MiB", "GiB").index(found[2])
+        return cls(round(float(found[1]) * unit), unit)
+
+    def may_be(self, size: int) -> bool:
+        return abs(self.bytes - size) <= self.unit / 100
 
 
 def _raised_at(error: BaseException) -> Optional[Line]:

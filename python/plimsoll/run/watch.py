@@ -43,7 +43,7 @@ class Watch:
         self._contents = Contents(
             self._history, self.peaks, keep_all, torch.cuda.is_current_stream_capturing, defects.note
         )
-        self._oom = Oom(torch, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
+        self._oom = Oom(torch, control, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
         self._read_backs: Optional[ReadBacks] = None
         self._attribution = Attribution(settings.categories, settings.depth, defects)
 

@@ -84,6 +84,17 @@ report::StepPeaks step_peaks(const Json& json) {
   return step;
 }
 
+report::DeviceParts device_parts(const Json& json) {
+  report::DeviceParts parts;
+  with(json, "device_parts", [&](const Json& found) {
+    read(found, "segments", parts.segments);
+    read(found, "context", parts.context);
+    read(found, "nccl", parts.nccl);
+    read(found, "handles", parts.handles);
+  });
+  return parts;
+}
+
 report::AttributedPeak peak_of(const Json& json) {
   report::AttributedPeak peak;
   read(json, "active_bytes", peak.active);
@@ -95,12 +106,7 @@ report::AttributedPeak peak_of(const Json& json) {
   read(json, "phase", peak.phase);
   read(json, "module", peak.module);
   read(json, "stage", peak.stage);
-  with(json, "device_parts", [&](const Json& parts) {
-    read(parts, "segments", peak.device_parts.segments);
-    read(parts, "context", peak.device_parts.context);
-    read(parts, "nccl", peak.device_parts.nccl);
-    read(parts, "handles", peak.device_parts.handles);
-  });
+  peak.device_parts = device_parts(json);
   return peak;
 }
 
@@ -115,6 +121,7 @@ report::OutOfMemory out_of_memory(const Json& json) {
   read(json, "phase", oom.phase);
   read(json, "message", oom.message);
   oom.where = code_line(json);
+  oom.device_parts = device_parts(json);
   with(json, "top", [&](const Json& list) { oom.alive = allocations(list); });
   return oom;
 }

@@ -31,11 +31,11 @@ Json cause_json(const PeakCause& cause) {
           {"owners", owners}};
 }
 
+}  // namespace
+
 Json device_parts_json(const DeviceParts& parts) {
   return {{"segments", parts.segments}, {"context", parts.context}, {"nccl", parts.nccl}, {"handles", parts.handles}};
 }
-
-}  // namespace
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 

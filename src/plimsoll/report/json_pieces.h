@@ -26,6 +26,7 @@ std::string underscored(std::string name);
 
 Json gpu_json(const Gpu& gpu);
 Json peak_json(const AttributedPeak& peak);
+Json device_parts_json(const DeviceParts& parts);
 Json step_json(const StepPeaks& step);
 Json modules_json(const std::vector<ModuleRow>& modules);
 Json causes_json(const std::vector<PeakCause>& causes);

@@ -145,6 +145,9 @@ std::string memory_failure(const RunReport& report, const TextOptions& options) 
   if (!oom.where.code.empty()) text += "    " + oom.where.code + "\n";
   text += "  " + format_bytes(oom.active) + " active, " + format_bytes(oom.reserved) + " reserved, " +
           format_bytes(oom.device_free) + " free on the device\n";
+  const DeviceParts& parts = oom.device_parts;
+  text += "  The device held " + format_bytes(parts.segments) + " of segments, " + format_bytes(parts.context) +
+          " of context, " + format_bytes(parts.nccl) + " of NCCL, " + format_bytes(parts.handles) + " of handles\n";
   if (!oom.alive.empty()) {
     text += "  What was alive, by line of code\n" + allocations(oom.alive, oom.active, options.top);
   }

@@ -88,6 +88,7 @@ struct OutOfMemory {
   CodeLine where;
   std::string message;
   std::vector<LiveAllocations> alive;
+  DeviceParts device_parts;  ///< what the device held at that moment
 };
 
 /// A line that read values back from the device. They were zeros.

@@ -28,6 +28,7 @@ Json oom_json(const OutOfMemory& oom) {
             {"phase", text_or_null(oom.phase)}};
   put_line(json, oom.where);
   json["message"] = oom.message;
+  json["device_parts"] = device_parts_json(oom.device_parts);
   json["top"] = allocations(oom.alive);
   return json;
 }
