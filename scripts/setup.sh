@@ -128,11 +128,11 @@ set_up_python() {
 }
 
 set_up_test_packages() {
-  if ! is_done test_packages 6; then
+  if ! is_done test_packages 7; then
     # pytest 9 and pytest-xdist 3.8: tests that are to stay together are spread, and what they share is made once for each worker.
-    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy cloudpickle
+    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy cloudpickle tabulate
     try "installing transformers (optional)" pip install transformers || say "going on without transformers"
-    note_done test_packages 6
+    note_done test_packages 7
   fi
 }
 

@@ -78,7 +78,8 @@ def _cells(categories: Mapping[Category, int], units: str) -> Mapping[str, str]:
 
 
 def _grid(rows: Sequence[Mapping[str, str]], first: Sequence[str] = ()) -> str:
-    """A simple table of reStructuredText."""
+    """A simple table of reStructuredText, as `tabulate` lays it out for torch's trackers: a column is two wider than its title,
+    a first cell that is empty is a comment, and no line ends with blanks."""
     titles = list(first)
     for row in rows:
         titles.extend(title for title in row if title not in titles)
@@ -86,11 +87,10 @@ def _grid(rows: Sequence[Mapping[str, str]], first: Sequence[str] = ()) -> str:
         return "\n"
     if TOTAL in titles:  # Last, also behind what only a later row has.
         titles.append(titles.pop(titles.index(TOTAL)))
-    widths = [max(len(title), *(len(row.get(title, "")) for row in rows), 0) for title in titles]
-    border = "  ".join("=" * width for width in widths)
-
-    def line(cells: Iterable[str]) -> str:
-        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
-
-    body = [line(row.get(title, "") for title in titles) for row in rows]
-    return "\n".join([border, line(titles), border, *body, border]) + "\n"
+    body = [[row.get(title, "") for title in titles] for row in rows]
+    for cells in body:
+        cells[0] = cells[0] or ".."
+    widths = [max(len(title) + 2, *(len(cells[column]) for cells in body), 0) for column, title in enumerate(titles)]
+    border = ["=" * width for width in widths]
+    lines = (border, titles, border, *body, border)
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n" for line in lines)

@@ -1,0 +1,179 @@
+"""The other side of test_trackers_forms.py: what is printed, what dictionaries are like, and memory that is not there, each
+beside torch's own in the same process. One function for each claim, run on the pretend GPU; what each raised, or null, as JSON
+on standard output."""
+
+import contextlib
+import gc
+import io
+import itertools
+import json
+import traceback
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed._tools import mem_tracker as torchs
+from torch.distributed.fsdp import fully_shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.checkpoint import checkpoint
+
+from plimsoll import FSDPMemTracker, MemTracker
+from plimsoll.trackers import display
+from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
+
+CLAIMS = {}
+UNITS = ("B", "KiB", "MiB", "GiB")
+
+
+def claim(function):
+    CLAIMS[function.__name__] = function
+    return function
+
+
+def printed(function, *args, **kwargs):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        function(*args, **kwargs)
+    return text.getvalue()
+
+
+# -- forms of made-up snapshots ----------------------------------------------------------------------------------------------
+
+
+def books(categories, number):
+    """Of a device: from nothing to more than the widest title, with halves that are rounded."""
+    found = {category: (place * number * 1021) ** 3 for place, category in enumerate(categories)}
+    return {**found, "Total": sum(found.values())}
+
+
+def snapshots(categories):
+    """Of no device, of one, of several, and with one that holds nothing."""
+    devices = [torch.device(name) for name in ("cuda:0", "cpu", "meta", "cuda:11")]
+    for count in range(len(devices) + 1):
+        yield {device: books(categories, number) for number, device in enumerate(devices[:count], start=1)}
+    yield {device: books(categories, number) for number, device in enumerate(devices)}
+
+
+@claim
+def snapshots_are_printed_as_torch_prints_them():
+    for categories, units in itertools.product((MemRefType, FSDPRefType), UNITS):
+        for snapshot in snapshots(categories):
+            assert display.plain(snapshot, units) == printed(torchs._print_snapshot, snapshot, units)
+            ours, theirs = display.table(snapshot, units), printed(torchs._print_snapshot_tabular, snapshot, units)
+            assert ours == theirs, f"{units}\n{ours}\n{theirs}"
+
+
+@claim
+def states_are_printed_as_torch_prints_them():
+    for (categories, kinds), units in itertools.product(((MemRefType, ModState), (FSDPRefType, FSDPModState)), UNITS):
+        some = list(snapshots(categories))
+        for count in range(len(kinds) + 1):
+            # Of each state as many calls as its place among them, and more than nine of the later ones.
+            states = {kind: (some * 3)[place : 3 * place] for place, kind in enumerate(list(kinds)[:count])}
+            assert display.states_plain(states, units) == printed(torchs._print_state_snapshots, states, units)
+            ours, theirs = display.states_table(states, units), printed(torchs._print_state_snapshots_tabular, states, units)
+            assert ours == theirs, f"{units}\n{ours}\n{theirs}"
+
+
+@claim
+def what_only_ours_has_stands_under_its_title_before_the_total():
+    first, second = torch.device("cpu"), torch.device("cuda:0")
+    total = {first: {MemRefType.PARAM: 1, "Total": 1}}
+    more = {second: {MemRefType.PARAM: 2, OwnRefType.WORKSPACE: 3, "mine": 4, "Total": 9}}
+    lines = display.table({**total, **more}, "B").splitlines()
+    assert [line.split() for line in (lines[1], *lines[3:5])] == [
+        ["Device", "Parameter", "Workspace", "mine", "Total"],
+        ["cpu", "1", "B", "1", "B"],
+        ["cuda:0", "2", "B", "3", "B", "4", "B", "9", "B"],
+    ]
+    place = lines[1].index("Total")
+    assert [line[place:] for line in lines[3:5]] == ["1 B", "9 B"]
+    lines = display.states_table({ModState.PRE_FW: [total, more]}, "B").splitlines()
+    place = lines[1].index("Total")
+    assert [line[place:] for line in lines[3:5]] == ["1 B", "9 B"]
+
+
+# -- forms of what trackers saw ------------------------------------------------------------------------------------------------
+
+
+class Scale(nn.Module):
+    """Of no matrix: what cuBLAS works in is a category of ours alone."""
+
+    def __init__(self, width, *inner, device=None):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width, device=device))
+        self.inner = nn.ModuleList(inner)
+
+    def forward(self, x):
+        x = (self.weight * x).sin()
+        for block in self.inner:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+def blocks(width, device):
+    """More than ten, so that their order is not that of their names as text."""
+    return nn.Sequential(*(Scale(width, Scale(width, device=device), device=device) for _ in range(11)))
+
+
+def check_texts(tracker, devices):
+    """What its methods print is what torch's methods print of the same tracker."""
+    theirs = torchs.MemTracker
+    assert {str(device) for device in tracker.get_tracker_snapshot("peak")} == devices
+    for units, tabulate in itertools.product(UNITS, (False, True)):
+        for kind in ("current", "peak"):
+            ours = printed(tracker.display_snapshot, kind, units, tabulate)
+            assert ours == printed(theirs.display_snapshot, tracker, kind, units, tabulate), ours
+        for depth in (0, 1, 2, 4):
+            ours = printed(tracker.display_modulewise_snapshots, depth, units, tabulate)
+            assert bool(ours) == bool(depth)
+            assert ours == printed(theirs.display_modulewise_snapshots, tracker, depth, units, tabulate), ours
+
+
+@claim
+def what_mem_tracker_shows_is_in_torchs_words():
+    for device, devices in (("cpu", {"cpu"}), ("cuda", {"cpu", "cuda:0"})):
+        model, other = blocks(3000, device), torch.ones(5000)
+        tracker = MemTracker()
+        tracker.track_external(model, other)
+        with tracker:
+            for _ in range(2):
+                model(torch.ones(4, 3000, device=device)).sum().backward()
+        check_texts(tracker, devices)
+        assert "Pre-Forward-AC # 1" in printed(tracker.display_modulewise_snapshots, 4, "B", True)
+
+
+def sharded(model):
+    if not dist.is_initialized():
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+    for block in model:
+        fully_shard(block)
+    return fully_shard(model)
+
+
+@claim
+def what_fsdp_mem_tracker_shows_is_in_torchs_words():
+    model = sharded(blocks(3000, "cuda"))
+    optimizer = torch.optim.Adam(model.parameters())
+    batch = torch.ones(4, 3000, device="cuda")
+    tracker = FSDPMemTracker(model, optimizer)
+    tracker.track_inputs((batch,))
+    with tracker:
+        model(batch).sum().backward()
+        optimizer.step()
+    check_texts(tracker, {"cpu", "cuda:0"})
+
+
+def main():
+    found = {}
+    for name, check in CLAIMS.items():
+        try:
+            check()
+            found[name] = None
+        except BaseException:
+            found[name] = traceback.format_exc()
+        gc.collect()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
