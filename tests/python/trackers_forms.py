@@ -163,6 +163,17 @@ def what_fsdp_mem_tracker_shows_is_in_torchs_words():
     check_texts(tracker, {"cpu", "cuda:0"})
 
 
+@claim
+def modules_that_are_gone_are_not_shown():
+    tracker = MemTracker()
+    with tracker:
+        model = nn.Linear(4, 4)
+        model(torch.ones(1, 4))
+    assert "Linear" in printed(tracker.display_modulewise_snapshots)
+    del model
+    assert printed(tracker.display_modulewise_snapshots) == ""
+
+
 def main():
     found = {}
     for name, check in CLAIMS.items():

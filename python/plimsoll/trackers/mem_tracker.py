@@ -201,6 +201,7 @@ class MemTracker:
         return [
             (plain["fqn"], states_from(plain["snapshots"], ModState, self._ref_class))
             for plain in self._native.module_stats()
+            if plain["module"] is not None
         ]
 
     def reset_mod_stats(self) -> None:
