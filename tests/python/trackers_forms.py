@@ -1,16 +1,13 @@
-"""The other side of test_trackers_forms.py: what is printed, what dictionaries are like, and memory that is not there, each
-beside torch's own in the same process. One function for each claim, run on the pretend GPU; what each raised, or null, as JSON
-on standard output."""
+"""What the drop-in trackers print, and the forms of what they give, beside torch's own in the same process: claims
+(test_trackers_forms.py)."""
 
 import contextlib
-import gc
 import io
 import itertools
-import json
-import traceback
 
 import torch
 import torch.distributed as dist
+from claims import claim, main
 from torch import nn
 from torch.distributed._tools import mem_tracker as torchs
 from torch.distributed.fsdp import fully_shard
@@ -21,13 +18,7 @@ from plimsoll import FSDPMemTracker, MemTracker
 from plimsoll.trackers import display
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
 
-CLAIMS = {}
 UNITS = ("B", "KiB", "MiB", "GiB")
-
-
-def claim(function):
-    CLAIMS[function.__name__] = function
-    return function
 
 
 def printed(function, *args, **kwargs):
@@ -172,18 +163,6 @@ def modules_that_are_gone_are_not_shown():
     assert "Linear" in printed(tracker.display_modulewise_snapshots)
     del model
     assert printed(tracker.display_modulewise_snapshots) == ""
-
-
-def main():
-    found = {}
-    for name, check in CLAIMS.items():
-        try:
-            check()
-            found[name] = None
-        except BaseException:
-            found[name] = traceback.format_exc()
-        gc.collect()
-    print(json.dumps(found))
 
 
 if __name__ == "__main__":
