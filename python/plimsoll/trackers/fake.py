@@ -2,20 +2,34 @@
 operators give are looked at instead, as torch's trackers do: what operators take within them is not seen.
 
 DTensor computes the shapes of its results by running operators on fake tensors of the global shape, under the script's own fake
-mode where there is one; those are nobody's memory, and are passed over."""
+mode where there is one; those are nobody's memory, and are passed over.
+
+[Note: when looking begins] To look at what operators give costs each of them some ten microseconds, so it begins where there is
+something to see: with the tracker's scope, where what was registered has no memory or a fake mode is active; else in its midst,
+where a module is given a parameter or a buffer without memory, or is called with a tensor without (or with keyword arguments alone,
+and has such parameters). From then on all that it holds and is called with counts. What a script makes and computes before that
+and outside of modules is not seen. It ends with the scope, or where a whole model with memory runs: models may be made on meta
+and trained elsewhere.
+"""
 
 import functools
 import threading
-from typing import Any, Optional
+from typing import Any, Iterable, List, Optional
 
 import torch
 import torch.distributed._tools.fake_collectives
 from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed._tools.common_utils import get_untyped_storages
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_forward_pre_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from plimsoll.native import _C
 
@@ -93,3 +107,72 @@ class FakeMemory(TorchDispatchMode):
         if active_fake_mode() is self._fake_mode and not _thread.propagating:
             tree_map_only(torch.Tensor, note, result)
         return result
+
+
+def _lacks_memory(thing: Any) -> bool:
+    """is_fake, for every forward of every module: a question of some tens of nanoseconds."""
+    return getattr(thing, "is_meta", False) or type(thing) is FakeTensor
+
+
+def _held_and_given(module: torch.nn.Module, args: Any) -> Iterable[torch.Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+    yield from (leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
+
+
+class Watch:
+    """Begins and ends looking within a tracker's scope, on the tracker's thread: see [Note: when looking begins]."""
+
+    def __init__(self, tracker: Any) -> None:
+        self._tracker = tracker  # the native one
+        self._thread = threading.get_ident()
+        self._modes = len(_get_current_dispatch_mode_stack())
+        self._memory: Optional[FakeMemory] = None
+        # Before the hooks by which modules are seen: what a module holds is to be known when it runs.
+        self._handles: List[Any] = [
+            register_module_forward_pre_hook(self._before_forward),
+            register_module_parameter_registration_hook(self._registered),
+            register_module_buffer_registration_hook(self._registered),
+        ]
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._end()
+
+    def _registered(self, module: torch.nn.Module, name: str, tensor: Any) -> None:
+        if _lacks_memory(tensor):
+            self._begin([tensor])
+
+    def _before_forward(self, module: torch.nn.Module, args: Any) -> None:
+        if self._memory is not None:
+            if self._is_whole_model_with_memory(module, args):
+                self._end()
+            return
+        for thing in args or module._parameters.values():
+            if _lacks_memory(thing):
+                return self._begin(_held_and_given(module, args))
+
+    def _begin(self, tensors: Iterable[torch.Tensor]) -> None:
+        if threading.get_ident() != self._thread or active_fake_mode() is not None:
+            return
+        modes = _get_current_dispatch_mode_stack()
+        # Within a mode of the script's, which ends before ours would, looking waits for the next occasion.
+        if len(modes) == self._modes and not any(isinstance(mode, FakeMemory) for mode in modes):
+            self._memory = FakeMemory()
+            self._memory.__enter__()
+        for tensor in tensors:
+            if _lacks_memory(tensor):
+                note(tensor)
+
+    def _is_whole_model_with_memory(self, module: torch.nn.Module, args: Any) -> bool:
+        if threading.get_ident() != self._thread or len(self._tracker.parents()) > 1:
+            return False
+        tensors = list(_held_and_given(module, args))
+        return bool(tensors) and not any(map(_lacks_memory, tensors))
+
+    def _end(self) -> None:
+        modes = _get_current_dispatch_mode_stack()
+        if self._memory is not None and modes and modes[-1] is self._memory:
+            self._memory.__exit__(None, None, None)
+            self._memory = None

@@ -125,6 +125,7 @@ class MemTracker:
 
     def _watch(self, scope: ExitStack) -> None:
         """Until the scope ends."""
+        scope.callback(fake.Watch(self._native).close)
         hooks.acquire()
         scope.callback(hooks.release)
 
