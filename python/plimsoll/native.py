@@ -44,9 +44,10 @@ def load() -> ModuleType:
     return module
 
 
-_C = load()
 if TYPE_CHECKING:
+    from plimsoll import _C as _C
     from plimsoll._C import MemoryUse as MemoryUse
     from plimsoll._C import Stage as Stage
 else:
+    _C = load()
     MemoryUse, Stage = _C.MemoryUse, _C.Stage

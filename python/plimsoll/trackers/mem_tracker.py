@@ -69,7 +69,7 @@ class MemTracker:
         self._scopes: List[ExitStack] = []  # one for each time that it is entered
         self._has_fakes = False
 
-    def _make_native(self) -> Any:
+    def _make_native(self) -> "_C.Tracker":
         return _C.Tracker()
 
     # -- what is tracked ---------------------------------------------------------------------------------------------------
