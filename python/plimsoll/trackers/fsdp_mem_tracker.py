@@ -34,6 +34,37 @@ class FSDPMemTracker(MemTracker):
     Memory has its category from its first instant, and belongs to the FSDP module whose parameters it holds, whichever runs at
     the time. Beyond torch's it takes any number of steps, modules that were sharded together, several groups of parameters in
     a module; and it tells apart the all-gather's inputs, the reduce-scatter's outputs, accumulated and partial gradients.
+
+    One rank of eight, without the others (in a script under ``plimsoll run --world-size 8``, ``init_process_group("nccl")``):
+
+    >>> import torch
+    >>> import torch.distributed as dist
+    >>> from torch.distributed.fsdp import fully_shard
+    >>> from torch.testing._internal.distributed.fake_pg import FakeStore
+    >>> from plimsoll import FSDPMemTracker
+    >>> dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=8)
+    >>> mesh = dist.init_device_mesh("cpu", (8,))
+    >>> model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
+    >>> for layer in model:
+    ...     _ = fully_shard(layer, mesh=mesh)
+    >>> model = fully_shard(model, mesh=mesh)
+    >>> optimizer = torch.optim.AdamW(model.parameters())
+    >>> batch = torch.randn(32, 64)
+    >>> tracker = FSDPMemTracker(model, optimizer)
+    >>> tracker.track_inputs((batch,))
+    >>> with tracker:
+    ...     for _ in range(2):
+    ...         model(batch).sum().backward()
+    ...         optimizer.step()
+    ...         optimizer.zero_grad()
+    >>> peak = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]
+    >>> peak["Sharded Param"] == 4 * 4 * (64 * 64 + 64) // 8  # four layers of four-byte numbers, of which this rank has an eighth
+    True
+    >>> peak["Unsharded Param"] == 4 * (64 * 64 + 64)  # one layer is whole at a time
+    True
+    >>> tracker.memory_tracking[model[0]].mod_fqn
+    'FSDPSequential.0'
+    >>> dist.destroy_process_group()
     """
 
     _ref_class = FSDPRefType
@@ -50,7 +81,7 @@ class FSDPMemTracker(MemTracker):
         if optm is not None:
             super().track_external(optm)
 
-    def _make_native(self) -> Any:
+    def _make_native(self) -> "_C.Tracker":
         return _C.Tracker(parts)
 
     def track_inputs(self, inputs: Tuple[Any, ...]) -> None:
