@@ -9,7 +9,9 @@ import torch
 import torch.distributed as dist
 from claims import claim, main
 from torch import nn
+from torch.distributed._composable import checkpoint as composable_checkpoint
 from torch.distributed._tools import mem_tracker as torchs
+from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker as TorchsFSDPMemTracker
 from torch.distributed.fsdp import fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
@@ -17,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from plimsoll import FSDPMemTracker, MemTracker
 from plimsoll.trackers import display
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
+from plimsoll.trackers.snapshots import states_from
 
 UNITS = ("B", "KiB", "MiB", "GiB")
 
@@ -163,6 +166,106 @@ def modules_that_are_gone_are_not_shown():
     assert "Linear" in printed(tracker.display_modulewise_snapshots)
     del model
     assert printed(tracker.display_modulewise_snapshots) == ""
+
+
+# -- the order of states -------------------------------------------------------------------------------------------------------
+
+
+def wide(*inner):
+    """A last part that keeps nothing for its backward, so that it begins before anything runs again, and ends as well."""
+    return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), *inner, Offset())
+
+
+class Offset(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Checkpointed(nn.Module):
+    """Blocks that are run again, or not (`reentrant` is None)."""
+
+    def __init__(self, reentrant, *blocks):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.blocks = nn.ModuleList(blocks)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x) if self.reentrant is None else checkpoint(block, x, use_reentrant=self.reentrant)
+        return x
+
+
+def states_of(tracker, run):
+    with tracker:
+        run()
+    return {stats.mod_fqn: [state.value for state in stats.snapshots] for stats in tracker.memory_tracking.values()}
+
+
+def both(build):
+    """What our MemTracker and torch's say of the states of the same modules."""
+    batch = torch.ones(2, 4)
+    for tracker in (MemTracker(), torchs.MemTracker()):
+        model = build()
+        yield states_of(tracker, lambda: model(batch).sum().backward())
+
+
+@claim
+def an_order_that_the_native_part_tells_is_taken():
+    told = ["Peak-Forward", "Pre-Forward", "Post-Forward", "Peak-Backward", "Pre-Backward", "Pre-Forward-AC", "Post-Forward-AC"]
+    plain = {"snapshots": {name: [] for name in sorted(told)}, "order": told}
+    assert [state.value for state in states_from(plain, ModState, MemRefType)] == told
+
+
+@claim
+def states_come_in_torchs_order():
+    again = wide()
+    for build in (lambda: Checkpointed(None, wide(), wide(nn.Tanh())), lambda: Checkpointed(None, again, again)):
+        ours, theirs = both(build)
+        assert ours == theirs and len(ours) > 5, (ours, theirs)
+
+
+@claim
+def states_come_in_torchs_order_where_a_reentrant_checkpoint_runs_modules_again():
+    """Of these torch's has an end of a backward that nobody heard beginning."""
+    ours, theirs = both(lambda: Checkpointed(True, wide(), wide(nn.Tanh())))
+    for name, states in theirs.items():
+        expected = states if "Pre-Backward" in states else [state for state in states if state != "Post-Backward"]
+        assert ours[name] == expected, (name, ours[name], states)
+    assert sum("Post-Backward" in states for states in theirs.values()) > sum("Post-Backward" in states for states in ours.values())
+
+
+@claim
+def states_come_in_torchs_order_where_a_checkpoint_runs_modules_again():
+    again = wide()
+    for build in (lambda: Checkpointed(False, wide(), wide(nn.Tanh())), lambda: Checkpointed(False, again, again)):
+        ours, theirs = both(build)
+        assert ours == theirs, [(name, ours[name], states) for name, states in theirs.items() if ours[name] != states]
+
+
+def both_under_fsdp(checkpointed):
+    batch = torch.ones(2, 4, device="cuda")
+    for kind in (FSDPMemTracker, TorchsFSDPMemTracker):
+        model = nn.Sequential(nn.Linear(4, 4), *(wide() for _ in range(3))).cuda()
+        for block in model[1:] if checkpointed else ():
+            composable_checkpoint(block)
+        model = sharded(model)
+        yield states_of(kind(model), lambda: model(batch).sum().backward())
+
+
+@claim
+def states_of_fsdp_come_in_torchs_order():
+    ours, theirs = both_under_fsdp(checkpointed=False)
+    del ours["FSDPSequential"]  # Of a root without parameters torch's says nothing.
+    assert ours == theirs and len(ours) == 4, (ours, theirs)
+
+
+@claim
+def states_of_fsdp_come_in_torchs_order_with_composable_checkpoints():
+    ours, theirs = both_under_fsdp(checkpointed=True)
+    del ours["FSDPSequential"]
+    assert ours == theirs, [(name, ours[name], states) for name, states in theirs.items() if ours[name] != states]
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ class FSDPMemTracker(MemTracker):
         for plain in self._native.fsdp_module_stats():
             stats = FSDPModMemStats(plain["fqn"])
             stats.local_peak = peaks_from(plain["local_peak"])
-            stats.snapshots = states_from(plain["snapshots"], FSDPModState, FSDPRefType)
+            stats.snapshots = states_from(plain, FSDPModState, FSDPRefType)
             for module in plain["modules"]:
                 if module is not None:
                     tracking[module] = stats
@@ -126,6 +126,6 @@ class FSDPMemTracker(MemTracker):
 
     def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
         return [
-            (plain["fqn"], states_from(plain["snapshots"], FSDPModState, FSDPRefType))
+            (plain["fqn"], states_from(plain, FSDPModState, FSDPRefType))
             for plain in self._native.fsdp_module_stats()
         ]

@@ -145,7 +145,7 @@ class MemTracker:
         for name in ("parameter_mem", "buffer_mem", "input_mem", "output_mem"):
             setattr(stats, name, plain[name])
         stats.local_peak = peaks_from(plain["local_peak"])
-        stats.snapshots = states_from(plain["snapshots"], ModState, self._ref_class)
+        stats.snapshots = states_from(plain, ModState, self._ref_class)
         return stats
 
     def get_tracker_snapshot(self, type: str = "current") -> Snapshot:
@@ -200,7 +200,7 @@ class MemTracker:
 
     def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
         return [
-            (plain["fqn"], states_from(plain["snapshots"], ModState, self._ref_class))
+            (plain["fqn"], states_from(plain, ModState, self._ref_class))
             for plain in self._native.module_stats()
             if plain["module"] is not None
         ]
