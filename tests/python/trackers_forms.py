@@ -2,6 +2,7 @@
 (test_trackers_forms.py)."""
 
 import contextlib
+import functools
 import io
 import itertools
 
@@ -266,6 +267,31 @@ def states_of_fsdp_come_in_torchs_order_with_composable_checkpoints():
     ours, theirs = both_under_fsdp(checkpointed=True)
     del ours["FSDPSequential"]
     assert ours == theirs, [(name, ours[name], states) for name, states in theirs.items() if ours[name] != states]
+
+
+class Chain(nn.ModuleList):
+    order = ()
+
+    def forward(self, x):
+        return functools.reduce(lambda x, place: self[place](x), self.order, x)
+
+
+@claim
+def calls_and_groups_of_fsdp_are_entries_as_the_page_says():
+    def counts(kind, order, group):
+        model = Chain(nn.Linear(4, 4) for _ in range(3)).cuda()
+        model.order = order
+        fully_shard([model[place] for place in group])
+        tracker, stages = kind(fully_shard(model)), ("Before Pre-Forward", "Peak Forward", "Before Pre-Backward")
+        with tracker:
+            model(torch.ones(2, 4, device="cuda")).sum().backward()
+        found = {stats.mod_fqn: stats.snapshots for stats in tracker.memory_tracking.values() if stats.mod_fqn != "FSDPChain"}
+        return {name: [len(states[stage]) for stage in stages] for name, states in found.items()}
+
+    assert counts(FSDPMemTracker, (0, 0, 1, 2), (0,)) == {"FSDPChain.0": [2, 2, 2]}
+    assert counts(TorchsFSDPMemTracker, (0, 0, 1, 2), (0,)) == {"FSDPChain.0": [1, 1, 2]}
+    assert counts(FSDPMemTracker, (0, 1, 2), (0, 1)) == {"FSDPChain.0, FSDPChain.1": [2, 1, 1]}
+    assert counts(TorchsFSDPMemTracker, (0, 1, 2), (0, 1)) == dict.fromkeys(("FSDPChain.0", "FSDPChain.1"), [1, 1, 2])
 
 
 if __name__ == "__main__":
