@@ -17,16 +17,6 @@ def found():
     return claims.run(PROGRAM)
 
 
-# Where a forward may run again before its module's backward has begun, or after, only the native part knows; it does not tell.
-UNTOLD = {
-    "states_come_in_torchs_order_where_a_checkpoint_runs_modules_again",
-    "states_of_fsdp_come_in_torchs_order_with_composable_checkpoints",
-}
-NOT_YET = pytest.mark.xfail(strict=True, reason="the native part's statistics have no `order`")
-
-
-@pytest.mark.parametrize(
-    "claim", [pytest.param(name, marks=[NOT_YET] if name in UNTOLD else []) for name in claims.names(PROGRAM)]
-)
+@pytest.mark.parametrize("claim", claims.names(PROGRAM))
 def test_it_holds(found, claim):
     assert found[claim] is None, found[claim]

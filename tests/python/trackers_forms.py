@@ -20,7 +20,6 @@ from torch.utils.checkpoint import checkpoint
 from plimsoll import FSDPMemTracker, MemTracker
 from plimsoll.trackers import display
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
-from plimsoll.trackers.snapshots import states_from
 
 UNITS = ("B", "KiB", "MiB", "GiB")
 
@@ -210,13 +209,6 @@ def both(build):
     for tracker in (MemTracker(), torchs.MemTracker()):
         model = build()
         yield states_of(tracker, lambda: model(batch).sum().backward())
-
-
-@claim
-def an_order_that_the_native_part_tells_is_taken():
-    told = ["Peak-Forward", "Pre-Forward", "Post-Forward", "Peak-Backward", "Pre-Backward", "Pre-Forward-AC", "Post-Forward-AC"]
-    plain = {"snapshots": {name: [] for name in sorted(told)}, "order": told}
-    assert [state.value for state in states_from(plain, ModState, MemRefType)] == told
 
 
 @claim

@@ -6,14 +6,13 @@ import weakref
 
 import torch
 import torch.distributed._tools.mod_tracker
+from claims import claim, main
 from torch import nn
-from trackers_use import CLAIMS, claim, main, mlp, raises, step
+from trackers_use import mlp, raises, step
 
 from plimsoll import MemTracker, ModTracker
 from plimsoll.run.defects import Defects
 from plimsoll.trackers.hooks import hooks
-
-CLAIMS.clear()  # Those of trackers_use.py itself.
 
 
 class Product(nn.Module):

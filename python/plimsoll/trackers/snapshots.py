@@ -11,7 +11,6 @@ TOTAL = "Total"
 Category = Union[_RefType, str]
 Snapshot = Dict[torch.device, Dict[Category, int]]
 
-_PASSES = {"FW": 0, "BW": 2}  # a forward that a checkpoint runs again is between
 _OWN = {member.value: member for member in OwnRefType.__members__.values()}
 
 
@@ -32,18 +31,10 @@ def _of_device(categories: Mapping[str, int], ref_class: Type[_RefType]) -> Dict
 
 
 def states_from(plain: Mapping[str, Any], state_class: Type[_State], ref_class: Type[_RefType]) -> Dict[_State, List[Snapshot]]:
-    """Of a module's statistics, in the order in which torch's trackers have the states: as the module came by them, and a peak
-    before the state that it begins with."""
+    """Of a module's statistics, in the order in which torch's trackers have the states, and the native part too: as the module
+    came by them, and a peak before the state that it begins with."""
     snapshots: Mapping[str, List[Any]] = plain["snapshots"]
-    order = [state for state in map(state_class, plain.get("order", _usual_order(state_class))) if state.value in snapshots]
-    return {state: [snapshot_from(one, ref_class) for one in snapshots[state.value]] for state in order}
-
-
-def _usual_order(state_class: Type[_State]) -> List[str]:
-    """Where the native part does not tell it: right unless a forward runs again when its module's backward has begun."""
-    members = state_class.__members__.values()
-    by_pass = sorted(members, key=lambda state: (_PASSES.get(state.name.rpartition("_")[2], 1), not state.name.startswith("PEAK")))
-    return [state.value for state in by_pass]
+    return {state_class(state): [snapshot_from(one, ref_class) for one in calls] for state, calls in snapshots.items()}
 
 
 def peaks_from(plain: Mapping[str, int]) -> Dict[torch.device, int]:

@@ -23,14 +23,14 @@ py::dict value_of(const ModuleStats& stats) {
   return py::dict("module"_a = PyModule::object_of(stats.module.lock().get()), "fqn"_a = stats.fqn,
                   "parameter_mem"_a = stats.parameter_bytes, "buffer_mem"_a = stats.buffer_bytes,
                   "input_mem"_a = stats.input_bytes, "output_mem"_a = stats.output_bytes,
-                  "local_peak"_a = stats.local_peak, "snapshots"_a = value_of(stats.snapshots));
+                  "local_peak"_a = stats.local_peak, "snapshots"_a = value_of(stats.snapshots, stats.order));
 }
 
 py::dict value_of(const FSDPModuleStats& stats) {
   py::list modules;
   for (const auto& module : stats.modules) modules.append(PyModule::object_of(module.lock().get()));
   return py::dict("modules"_a = modules, "fqn"_a = stats.fqn, "local_peak"_a = stats.local_peak,
-                  "snapshots"_a = value_of(stats.snapshots));
+                  "snapshots"_a = value_of(stats.snapshots, stats.order));
 }
 
 py::dict value_of(const LiveTensor& tensor) {

@@ -16,11 +16,11 @@ namespace plimsoll::python {
 py::dict value_of(const Snapshot& snapshot);
 /// {"Pre-Forward": [snapshot, …]}
 template <class State>
-py::dict value_of(const std::map<State, std::vector<Snapshot>>& snapshots) {
+py::dict value_of(const std::map<State, std::vector<Snapshot>>& snapshots, const std::vector<State>& order) {
   py::dict by_state;
-  for (const auto& [state, calls] : snapshots) {
+  for (const auto state : order) {
     py::list list;
-    for (const auto& call : calls) list.append(value_of(call));
+    for (const auto& call : snapshots.at(state)) list.append(value_of(call));
     by_state[py::str(std::string(name(state)))] = list;
   }
   return by_state;

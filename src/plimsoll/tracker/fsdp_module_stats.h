@@ -43,6 +43,8 @@ struct FSDPModuleStats {
   /// One for each time it was in that state, in order. A module with several groups of parameters has one for each of
   /// them in the states of backward, which are the groups'.
   std::map<FSDPModState, std::vector<Snapshot>> snapshots = {};
+  /// The states that it was in, in the order of events; a peak before what it is the peak of.
+  std::vector<FSDPModState> order = {};
   std::vector<std::weak_ptr<torch::nn::Module>> modules = {};
 };
 

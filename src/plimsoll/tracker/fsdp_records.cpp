@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/tracker/state_order.h"
+
 namespace plimsoll {
 
 namespace {
@@ -63,7 +65,7 @@ std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, co
   std::vector<FSDPModuleStats> all;
   for (const auto& [address, record] : records_) {
     if (record.life.expired()) continue;
-    FSDPModuleStats stats{record.fqn, {}, {}, {}};
+    FSDPModuleStats stats{.fqn = record.fqn};
     for (std::size_t index = 0; index < record.states.size(); ++index) {
       for (const auto place : record.states[index]) {
         stats.snapshots[FSDPModState{static_cast<std::uint8_t>(index)}].push_back(record.moments.at(place, ledger));
@@ -76,6 +78,12 @@ std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, co
       add_peaks(stats, *of_module);
       stats.modules.push_back(of_module->module);
     }
+    std::vector<std::pair<FSDPModState, FSDPModState>> peaks;
+    for (const auto& [beginning, peak] : {std::pair(FSDPModState::kBeforePreForward, FSDPModState::kPeakForward),
+                                          std::pair(FSDPModState::kBeforePreBackward, FSDPModState::kPeakBackward)}) {
+      if (stats.snapshots.contains(peak)) peaks.emplace_back(beginning, peak);
+    }
+    stats.order = in_order_of_coming(record.states, peaks);
     all.push_back(std::move(stats));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.fqn < b.fqn; });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/tracker/module_tracker.h"
+#include "plimsoll/tracker/state_order.h"
 
 namespace plimsoll {
 
@@ -28,9 +29,12 @@ void close(ModuleRecords::Record& record, ledger::Ledger& ledger, const Which& w
 }
 
 ModuleStats stats_from(const ModuleRecords::Record& record, const ledger::Ledger& ledger) {
-  ModuleStats stats{
-      record.fqn, record.parameter_bytes, record.buffer_bytes, record.input_bytes, record.output_bytes, {},
-      {},         record.module};
+  ModuleStats stats{.fqn = record.fqn,
+                    .parameter_bytes = record.parameter_bytes,
+                    .buffer_bytes = record.buffer_bytes,
+                    .input_bytes = record.input_bytes,
+                    .output_bytes = record.output_bytes,
+                    .module = record.module};
   if (record.local_peak) {
     for (const auto& [device, peak] : record.moments.at(*record.local_peak, ledger)) {
       stats.local_peak[device] = peak.total();
@@ -41,6 +45,11 @@ ModuleStats stats_from(const ModuleRecords::Record& record, const ledger::Ledger
       stats.snapshots[ModuleState{static_cast<std::uint8_t>(state)}].push_back(record.moments.at(place, ledger));
     }
   }
+  std::vector<std::pair<ModuleState, ModuleState>> peaks;
+  for (const auto beginning : {ModuleState::kPreForward, ModuleState::kPreBackward}) {
+    if (stats.snapshots.contains(peak_of(beginning))) peaks.emplace_back(beginning, peak_of(beginning));
+  }
+  stats.order = in_order_of_coming(record.states, peaks);
   return stats;
 }
 

@@ -29,6 +29,8 @@ struct ModuleStats {
   std::map<std::string, std::int64_t> local_peak = {};
   /// One for each time it was in that state, in order. The peaks' categories are those at the instant of the peak.
   std::map<ModuleState, std::vector<Snapshot>> snapshots = {};
+  /// The states that it was in, in the order of events; a peak before what it is the peak of.
+  std::vector<ModuleState> order = {};
   std::weak_ptr<torch::nn::Module> module = {};
 };
 
