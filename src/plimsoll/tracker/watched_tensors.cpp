@@ -61,12 +61,9 @@ void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category
     const auto [entry, is_new] = watched_.try_emplace(
         tensor.unsafeGetTensorImpl(),
         Watched{c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()),
-                &module,
-                category,
-                owner,
-                0,
-                {}});
+                &module, category, owner});
     auto& watched = entry->second;
+    watched.thread = std::this_thread::get_id();
     if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
     seen = {tensor, watched.category, watched.owner, watched.allocation, !watched.handles.empty()};
   }
@@ -125,7 +122,9 @@ void WatchedTensors::look_again() {
       const at::Tensor tensor = alive ? at::Tensor(alive) : at::Tensor();
       const bool is_managed = tensor.defined() && managed_ != nullptr && managed_->owner_of(tensor);  // By now.
       if (tensor.defined() && !is_managed) {
-        all.push_back({tensor, watched.category, watched.owner, watched.allocation, !watched.handles.empty()});
+        if (watched.thread == std::this_thread::get_id()) {
+          all.push_back({tensor, watched.category, watched.owner, watched.allocation, !watched.handles.empty()});
+        }
         ++entry;
         continue;
       }

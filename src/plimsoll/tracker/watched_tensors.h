@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -44,7 +45,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   void leave_to(const ManagedParameters* managed, ledger::CategoryId state);
   /// Names and watches what the module and all below it hold. What two modules share belongs to the first.
   void add(torch::nn::Module& module, const std::string& fqn);
-  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now.
+  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now. Only
+  /// what this thread was the last to add: another may be writing to its gradients at this moment.
   void look_again();
   /// The state that an optimizer keeps for a parameter.
   void name_state(const at::Tensor& parameter, const at::Tensor& state);
@@ -57,7 +59,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     ledger::CategoryId category{};
     ledger::OwnerId owner{};
     std::uint64_t allocation = 0;  ///< The one that was named last; 0 is none.
-    std::vector<nn::HookHandle> handles;
+    std::vector<nn::HookHandle> handles = {};
+    std::thread::id thread = {};  ///< The last one that added it: in use, the one that its model runs on.
   };
 
   /// What the table had of a tensor when the lock was held.
