@@ -9,9 +9,11 @@ try() {
   local title=$1 start=$SECONDS status=0 child
   shift
   printf '\n=== %s\n' "$title" >>"$log"
+  set -m # A process group of its own, so that an interruption ends what the command has started, too.
   "$@" >>"$log" 2>&1 </dev/null &
+  set +m
   child=$!
-  trap 'kill "$child" 2>/dev/null; printf "\n" >&2; say "interrupted; the next run goes on from here"; exit 130' INT TERM
+  trap 'kill -- "-$child" 2>/dev/null; printf "\n" >&2; say "interrupted; the next run goes on from here"; exit 130' INT TERM
   if [ -t 2 ]; then
     while kill -0 "$child" 2>/dev/null; do
       printf '\r\033[Kplimsoll: %s … %s%d s' "$title" "$(_ninja_step)" $((SECONDS - start)) >&2

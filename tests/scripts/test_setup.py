@@ -1,0 +1,157 @@
+"""setup.sh keeps its promises: in a folder of its own, on a PATH of stand-ins for all that it installs and builds with."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2]
+REAL = "bash cat cksum cp dirname env flock grep mkdir mktemp mv rm sed sleep tail touch tr".split()
+
+# Each stand-in notes how it was called. A call that $WORLD/fails has a word of fails; one that $WORLD/hangs has waits.
+STAND_IN = """#!{bash}
+call="${{0##*/}} $*"
+echo "$call" >>"$WORLD/calls"
+for word in $(cat "$WORLD/fails" 2>/dev/null); do case $call in *"$word"*) exit 1 ;; esac; done
+for word in $(cat "$WORLD/hangs" 2>/dev/null); do case $call in *"$word"*) exec sleep 60 ;; esac; done
+{does}
+"""
+DOES = {
+    "id": 'cat "$WORLD/user"',
+    "sudo": "exit 1",
+    "cmake": "mkdir -p build/release && touch build/release/build.ninja",
+    "ninja": 'case "$*" in *-n*) cat "$WORLD/built" 2>/dev/null || true ;; *) echo "no work to do" >"$WORLD/built" ;; esac',
+    # Makes an environment whose interpreter is the next stand-in; anything else is a question to a real Python.
+    "python3": """case "$*" in
+  "-m venv"*) mkdir -p "${@: -1}/bin" && cp "$WORLD/python" "${@: -1}/bin/python" ;;
+  *) exec "$REAL_PYTHON" "$@" ;;
+esac""",
+}
+# Of an environment: pip, and the script that fetches headers.
+PYTHON = """case "$*" in
+  *"install torch=="*)
+    torch=${0%/bin/python}/lib/python3.11/site-packages/torch
+    mkdir -p "$torch/lib" && touch "$torch/version.py"
+    case "$*" in *===*) touch "$torch/lib/libtorch_cuda.so" ;; esac ;;
+  *cuda_headers.py*) mkdir -p "${@: -1}/include" && touch "${@: -1}/include/cuda_runtime_api.h" "${@: -1}/complete" ;;
+esac"""
+
+
+class SetUp(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.world = Path(scratch.name).resolve()
+        self.home, self.path = self.world / "home", self.world / "bin"
+        (self.home / "scripts").mkdir(parents=True)
+        self.path.mkdir()
+        for name in ("scripts/setup.sh", "scripts/progress.sh", "CMakePresets.json"):
+            shutil.copy(HOME / name, self.home / name)
+        for name in REAL:
+            (self.path / name).symlink_to(shutil.which(name))
+        for name in ("apt-get", "ccache", "g++", "ld", "mold"):
+            self.stand_in(self.path / name, "")
+        for name, does in DOES.items():
+            self.stand_in(self.path / name, does)
+        self.stand_in(self.world / "python", PYTHON)
+        self.user(0)
+
+    def stand_in(self, file, does):
+        file.write_text(STAND_IN.format(bash=shutil.which("bash"), does=does))
+        file.chmod(0o755)
+
+    def user(self, number):
+        (self.world / "user").write_text(f"{number}\n")
+
+    def start(self):
+        return subprocess.Popen(
+            ["bash", str(self.home / "scripts" / "setup.sh")],
+            env={"PATH": str(self.path), "WORLD": str(self.world), "REAL_PYTHON": sys.executable},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+
+    def set_up(self):
+        """The exit code, what was said, and the calls of stand-ins that changed something."""
+        (self.world / "calls").write_text("")
+        process = self.start()
+        said = process.communicate(timeout=60)[0]
+        return process.returncode, said, self.calls()
+
+    def calls(self):
+        lines = (self.world / "calls").read_text().splitlines()
+        words = ("apt-get", "-m venv", " install ", "cuda_headers", "cmake", "ninja -C")
+        return [line for line in lines if any(word in line for word in words)]
+
+    def is_ready(self):
+        return (self.home / ".plimsoll" / "ready").exists()
+
+    def test_from_nothing_to_ready_and_then_nothing_to_do(self):
+        code, said, calls = self.set_up()
+        self.assertEqual((code, self.is_ready()), (0, True), said)
+        for part in ("-m venv", "torch===", "sympy", "triton==", "cuda_headers.py 13", "cmake --preset release"):
+            self.assertEqual(len([call for call in calls if part in call]), 1, (part, calls))
+        code, said, calls = self.set_up()
+        self.assertEqual((code, said), (0, ""))
+        self.assertEqual([call for call in calls if "apt-get" not in call and " -n " not in call], [])
+
+    def test_without_the_right_to_install_packages_it_says_the_command_and_stops(self):
+        (self.path / "mold").unlink()
+        self.user(1000)
+        code, said, calls = self.set_up()
+        self.assertEqual((code, calls, self.is_ready()), (1, [], False))
+        self.assertIn("packages are missing, and there is no right to install them here. Run this, then try again:\n", said)
+        command = said.splitlines()[-1].split()
+        self.assertEqual(command[:4], ["sudo", "apt-get", "install", "-y"])
+        self.assertIn("mold", command[4:])
+
+    def test_where_there_is_no_apt_the_packages_are_named(self):
+        (self.path / "mold").unlink()
+        (self.path / "apt-get").unlink()
+        code, said, calls = self.set_up()
+        self.assertEqual((code, calls), (1, []))
+        self.assertRegex(said, r"these are missing, by their Debian names: .*\bmold\b.*Install them, then try again\.")
+
+    def test_where_only_a_cpu_build_of_torch_is_to_be_had_it_says_so_and_goes_on(self):
+        (self.world / "fails").write_text("torch===")
+        code, said, calls = self.set_up()
+        self.assertEqual((code, self.is_ready()), (0, True), said)
+        self.assertIn("only a CPU build of torch 2.13.0 was to be had: what needs the pretend GPU is left out\n", said)
+        self.assertEqual([call for call in calls if "triton" in call], [])
+        self.assertTrue(calls[-1].startswith("ninja -C"), calls)
+
+    def test_a_set_up_that_failed_goes_on_where_it_was(self):
+        (self.world / "fails").write_text("triton==")
+        code, said, calls = self.set_up()
+        self.assertEqual((code, self.is_ready()), (1, False))
+        self.assertIn("set-up failed at: installing triton", said)
+        self.assertIn("triton==", calls[-1])
+        (self.world / "fails").unlink()
+        code, said, calls = self.set_up()
+        self.assertEqual((code, self.is_ready()), (0, True), said)
+        self.assertIn("triton==", [call for call in calls if "apt-get" not in call][0])
+
+    def test_an_interrupted_set_up_leaves_nothing_running_and_goes_on_where_it_was(self):
+        (self.world / "hangs").write_text("triton==")
+        (self.world / "calls").write_text("")
+        process = self.start()
+        self.addCleanup(process.stdout.close)
+        until = time.monotonic() + 30
+        while not any("triton" in call for call in self.calls()):
+            self.assertLess(time.monotonic(), until, "never came to triton")
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10), 130)
+        (self.world / "hangs").unlink()
+        # pip is gone as well: it would hold the lock, and what was half installed would be installed twice at once.
+        code, said, calls = self.set_up()
+        self.assertEqual((code, self.is_ready()), (0, True), said)
+        self.assertNotIn("another set-up is running", said)
+        self.assertIn("triton==", [call for call in calls if "apt-get" not in call][0])
+
+
+if __name__ == "__main__":
+    unittest.main()
