@@ -1,25 +1,50 @@
-"""Plans against what others measured on H100s and published."""
+"""Plans and runs against what others measured on H100s and published."""
 
+import importlib.util
 import sys
 
+import golden
 import pytest
 from needs import HOME
 from planner import why_no_plan
 
 sys.path.insert(0, str(HOME / "scripts"))
 
-from accuracy import BEGIN, END, PAGE, ROWS, difference, planned
+from accuracy import PAGE, PLANS, RUNS, WITHIN, difference, line, peak
 
 REASON = why_no_plan()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.job)
+def check(row):
+    if row.known:
+        assert abs(difference(row)) > WITHIN, "is known to be far off, and is not"
+    else:
+        assert abs(difference(row)) <= WITHIN
+    assert line(row) in PAGE.read_text(encoding="utf-8").splitlines(), "scripts/accuracy.py --write"
+
+
+@pytest.mark.parametrize("row", PLANS, ids=lambda row: row.job)
 def test_a_plan_is_near_what_was_measured(row):
-    assert abs(difference(row, planned(row))) <= row.within
+    check(row)
 
 
-def test_the_page_has_todays_numbers():
-    kept = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
-    for row in ROWS:
-        assert f"| {row.book} | {row.measured:g} GiB | {planned(row):.2f} GiB |" in kept
+def command_of_a_run(command):
+    if "--compile" not in command:
+        return command
+    missing = importlib.util.find_spec("triton") is None
+    return pytest.param(command, marks=[pytest.mark.slow, pytest.mark.skipif(missing, reason="triton is not installed")])
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("command", map(command_of_a_run, dict.fromkeys(row.command for row in RUNS)))
+def test_a_run_is_near_what_was_measured_and_to_the_byte_what_was_recorded(command):
+    for row in RUNS:
+        if row.command == command:
+            check(row)
+            if row.golden:
+                recorded = golden.read(golden.FOLDER / "training" / f"{row.golden}.json")["overall"]
+                books = {"active": "peak_active", "allocated": "peak_alloc", "reserved": "peak_reserved"}
+                assert {ours: peak(command)[f"{ours}_bytes"] for ours in books} == {
+                    ours: recorded[theirs] for ours, theirs in books.items()
+                }
