@@ -20,11 +20,11 @@ def run_of(plimsoll_run, version):
     if not python.exists():
         pytest.skip(f"torch {version} is not installed beside: ./check --versions does that")
 
-    def run(*arguments):
+    def run(*arguments, unpretended=()):
         done = plimsoll_run("--python", python, *arguments, timeout=1800)
         assert done.code == 0, done.stderr
         assert done.json["torch"].startswith(version)
-        assert done.json["unpretended"] == []
+        assert set(done.json["unpretended"]) <= set(unpretended)
         return done
 
     return run
@@ -80,43 +80,6 @@ def test_allocator_settings_work_on_older_versions(each_run, alloc_conf):
     assert run.json["peak"]["device_bytes"] > run.json["gpu"]["memory_bytes"] // 1000
 
 
-# A call or more into each library whose interface or name differs between CUDA 12 and CUDA 13.
-EVERY_LIBRARY = """
-import torch, torch.nn as nn, torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
-
-def data(*shape, dtype=torch.float32):
-    return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=True)
-
-for dtype in (torch.float32, torch.bfloat16, torch.float16):
-    nn.Conv2d(3, 8, 3, device="cuda", dtype=dtype)(data(2, 3, 16, 16, dtype=dtype)).sum().backward()
-    nn.BatchNorm2d(8, device="cuda", dtype=dtype)(data(2, 8, 16, 16, dtype=dtype)).sum().backward()
-    nn.LSTM(8, 16, 2, dropout=0.1, device="cuda", dtype=dtype)(data(5, 2, 8, dtype=dtype))[0].sum().backward()
-    nn.Linear(64, 64, device="cuda", dtype=dtype)(data(8, 64, dtype=dtype)).sum().backward()
-    torch.bmm(data(2, 8, 8, dtype=dtype), data(2, 8, 8, dtype=dtype))
-for backend in ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH"):
-    with sdpa_kernel(getattr(SDPBackend, backend)):
-        F.scaled_dot_product_attention(*(data(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(3))).sum().backward()
-for name in ("inv", "eigh", "svd", "qr", "slogdet", "lu_factor"):
-    getattr(torch.linalg, name)(data(8, 8))
-for name in ("fft", "rfft", "fft2", "rfftn"):
-    getattr(torch.fft, name)(data(8, 8))
-torch.sparse.mm(data(8, 8).detach().to_sparse(), data(8, 8))
-data(8, 8).detach().to_sparse_csr() @ data(8, 8)
-halves = torch.tensor([0, 0, 1, 1], dtype=torch.half, device="cuda").tile((128, 32))
-torch.sparse.SparseSemiStructuredTensor._FORCE_CUTLASS = False  # cuSPARSELt
-torch.sparse.to_sparse_semi_structured(halves) @ halves.t()
-eights = [data(32, 32).to(torch.float8_e4m3fn), data(32, 32).to(torch.float8_e4m3fn).t()]
-one = torch.ones((), device="cuda")
-torch._scaled_mm(*eights, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
-torch.cuda.jiterator._create_jit_fn("template <typename T> T next(T x) { return x + 1; }")(data(8).detach())
-torch.cuda.nvtx.range_push("x"); torch.cuda.nvtx.range_pop()
-torch.cuda.nccl.version(), torch.cuda.mem_get_info()
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]):
-    data(8, 8) @ data(8, 8)
-torch.zeros(8).pin_memory().to("cuda", non_blocking=True)
-"""
-
-
-def test_every_library_of_cuda_12_answers(each_run, script):
-    each_run(script(EVERY_LIBRARY))
+def test_every_library_of_cuda_12_answers(each_run):
+    # Where torch has an extension for NVSHMEM, that cannot be started.
+    each_run(HOME / "tests" / "python" / "every_library.py", unpretended=["nvshmemx_get_uniqueid"])
