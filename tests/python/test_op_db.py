@@ -2,8 +2,9 @@
 
 `op_db/differences.json` lists, by dtype, the operators for which that cannot be so, each with its reason: what the
 operator does depends on the data, which a read-back gives as zeros, or torch's CUDA code refuses what its CPU code takes. It
-lists as well those that torch's CUDA code gives another form than its CPU code, as torch's own fake tensors predict. An
-operator that is listed and passes is a failure too: the list must stay true. To look at one:
+lists as well those that torch's CUDA code gives another form than its CPU code, as torch's own fake tensors predict, and those of
+which torch's CUDA build refuses samples that its CPU build takes. An operator that is listed and passes is a failure too: the
+list must stay true. To look at one:
 
     plimsoll run tests/python/op_db/runner.py FIRST LAST float32 out.jsonl
 """
@@ -19,7 +20,11 @@ pytestmark = pytest.mark.recorded
 HERE = Path(__file__).parent / "op_db"
 LISTED: Dict[str, Any] = json.loads((HERE / "differences.json").read_text())
 PREDICTED: Dict[str, Dict[str, str]] = LISTED.pop("as predicted for CUDA")
+REFUSED: Dict[str, Dict[str, str]] = LISTED.pop("refused by torch's CUDA build")
 ENOUGH = 0.98
+AS_ON_THE_CPU = {"float32": 0.973, "bfloat16": 0.986}  # with no prediction asked, and no sample left out
+ATTENTION = "nn.functional.scaled_dot_product_attention"
+ALGORITHMS = {"float32": {"efficient"}, "bfloat16": {"flash", "efficient", "cuDNN"}}  # those that compute in that dtype
 
 
 def run_all(plimsoll_run: Callable[..., Any], out: Path, dtype: str) -> List[Dict[str, Any]]:
@@ -60,6 +65,11 @@ def test_operators_have_the_form_that_the_cpu_gives(plimsoll_run, tmp_path, dtyp
     predicted = {name for name, report in tried.items() if report.get("as_fake")}
     assert not predicted ^ PREDICTED[dtype].keys(), "are listed as predicted for CUDA and are not so, or are so and not listed"
 
+    refused = {name_of(report) for report in reports if report.get("refused")}
+    assert not refused ^ REFUSED[dtype].keys(), "are listed as refused by torch's CUDA build and are not so, or are so and not listed"
+    assert tried[ATTENTION]["algorithms"].keys() == ALGORITHMS[dtype]
+
     data_dependent = {name for name, report in tried.items() if report.get("reads")}
     comparable = tried.keys() - data_dependent
+    assert len(comparable - failed.keys() - predicted - refused) >= AS_ON_THE_CPU[dtype] * len(comparable)
     assert len(comparable - failed.keys()) >= ENOUGH * len(comparable)

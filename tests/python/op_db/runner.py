@@ -8,11 +8,13 @@ on its data, and there is none). A line with "started" is written before each op
 one a crash belongs to. Values are not compared: there are none on the pretend GPU.
 
 Here and there torch's CUDA code gives another layout or dtype than its CPU code. Where the two devices differ, torch's own
-prediction for CUDA, a fake tensor, is asked too: what agrees with that is counted under "as_fake", and is no problem.
+prediction for CUDA, a fake tensor, is asked too: what agrees with that is counted under "as_fake", and is no problem. What
+torch's CUDA build itself refuses is counted under "refused", and not compared.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -20,6 +22,7 @@ import sys
 import warnings
 from typing import Any, Iterator
 
+import attention
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.common_methods_invocations import op_db
@@ -30,6 +33,7 @@ control = ctypes.CDLL(os.path.join(os.environ["PLIMSOLL_PRETEND_DIR"], "libplims
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 MAX_PROBLEMS = 3
 AS_FAKE = "as torch's fake tensors have it on CUDA"
+ATTENTION = "nn.functional.scaled_dot_product_attention"
 
 
 def read_backs() -> int:
@@ -103,7 +107,7 @@ def as_torch_places_it(op: Any, dtype: torch.dtype, backward: bool, number: int,
 
 def same_algorithm(op: Any) -> None:
     """Attention has several algorithms, each with a layout of its own: compare the one that both devices have."""
-    fused = op.name != "nn.functional.scaled_dot_product_attention"
+    fused = op.name != ATTENTION
     torch.backends.cuda.enable_flash_sdp(fused)
     torch.backends.cuda.enable_mem_efficient_sdp(fused)
     torch.backends.cuda.enable_cudnn_sdp(fused)
@@ -114,9 +118,9 @@ def refused_by_torch(problem: str) -> bool:
     return "not supported on CUDA" in problem or problem.startswith("NotImplementedError: Could not run")
 
 
-def predicted(op: Any, sample: Any, backward: bool) -> dict[str, list[Any]]:
+def predicted(op: Any, sample: Any, backward: bool, seen: Any = contextlib.nullcontext()) -> dict[str, list[Any]]:
     """What torch's fake tensors say of the same call on CUDA; nothing where they cannot say."""
-    with FakeTensorMode() as mode:
+    with FakeTensorMode() as mode, seen:
         try:
             return dict(run(op, mapped(sample, lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v), backward))
         except Exception:
@@ -155,6 +159,7 @@ def compare(op: Any, dtype: torch.dtype) -> dict[str, Any]:
         if problems and "to be on cpu" in problems[0]:
             problems = differences(op, as_torch_places_it(op, dtype, backward, number, sample), backward, expected)
         if any(map(refused_by_torch, problems)):
+            report["refused"] = report.get("refused", 0) + 1
             continue
         report["samples"] += 1
         if AS_FAKE in problems:
@@ -165,6 +170,21 @@ def compare(op: Any, dtype: torch.dtype) -> dict[str, Any]:
             report["reads"] = report.get("reads", False) or read_backs() > before
         if len(report["problems"]) >= MAX_PROBLEMS:
             break
+    return report
+
+
+def compare_algorithms(op: Any, dtype: torch.dtype) -> dict[str, Any]:
+    """Of attention: under "algorithms", how many samples each of the GPU's own took, all as predicted for CUDA."""
+    report = compare(op, dtype)
+    backward = dtype in op.supported_backward_dtypes("cuda")
+    report["algorithms"] = {}
+    for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
+        there, fake = mapped(sample, on_gpu), mapped(sample, on_gpu)
+        ours = lambda: dict(run(op, there, backward))
+        theirs = lambda seen: predicted(op, fake, backward, seen)
+        for name, problem in attention.compared(ours, theirs, form):
+            report["algorithms"][name] = report["algorithms"].get(name, 0) + 1
+            report["problems"] += [problem] if problem else []
     return report
 
 
@@ -180,7 +200,7 @@ def main() -> None:
                 report: dict[str, Any] = {"op": op.name, "variant": op.variant_test_name, "skipped": "dtype"}
             else:
                 try:
-                    report = compare(op, dtype)
+                    report = (compare_algorithms if op.name == ATTENTION else compare)(op, dtype)
                 except Exception as error:
                     report = {"op": op.name, "variant": op.variant_test_name, "samples": 0,
                               "problems": [f"sampling: {type(error).__name__}: {error}"[:300]]}
