@@ -1,9 +1,11 @@
-"""Every shipped example, at several world sizes and ranks."""
+"""Every shipped example, at several world sizes and ranks: equalities in bytes, by a formula where there is one, else with what
+was recorded (tests/golden/examples.json)."""
 
 import importlib.util
 import re
 from pathlib import Path
 
+import example_bytes
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -14,21 +16,15 @@ needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
 )
 
-_runs = {}  # a run is the same each time: several tests look at one
-
-
 @pytest.fixture
 def example(plimsoll_run):
     """Runs an example as one rank; returns the run, having checked that it fits and took all of its steps."""
 
-    def run(name, *args, world=1, rank=0, gpu="H100-80GB", steps=3):
-        key = (name, args, world, rank, gpu)
-        if key not in _runs:
-            where = ["--gpu", gpu, "--world-size", str(world), "--rank", str(rank)]
-            # The compiler's own processes would each import torch, for a few small kernels.
-            env = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
-            _runs[key] = plimsoll_run(*where, str(EXAMPLES / name), *map(str, args), env=env)
-        result = _runs[key]
+    def run(name, *args, world=1, rank=0, steps=3):
+        where = ["--gpu", "H100-80GB", "--world-size", str(world), "--rank", str(rank)]
+        # The compiler's own processes would each import torch, for a few small kernels.
+        env = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        result = plimsoll_run(*where, str(EXAMPLES / name), *map(str, args), env=env)
         assert result.code == 0, result.stderr
         assert result.json["fits"] is True
         assert (result.json["world_size"], result.json["rank"]) == (world, rank)
@@ -39,8 +35,14 @@ def example(plimsoll_run):
     return run
 
 
-def peaks(run):
-    return {book: run.json["peak"][f"{book}_bytes"] for book in ("active", "allocated", "reserved")}
+def check_recorded(run, name):
+    assert run.json["torch"].startswith("2.13."), "the recordings are of torch 2.13"
+    example_bytes.check(name, example_bytes.bytes_of(run.json))
+
+
+def at_rest(run):
+    """What is left after each step of the optimizer."""
+    return [step["phases"]["optimizer"]["active_end_bytes"] for step in run.json["steps"]]
 
 
 def phases_of_steps(run):
@@ -58,90 +60,120 @@ def rounded(elements, bytes_each=4):
 WORKSPACE = 32 * 2**20  # that torch gives each of cuBLAS's handles on a Hopper GPU; forward and backward have their own
 
 
-def test_the_plain_loops_peak_has_a_formula(example):
+# What does not use torch.distributed runs as one rank of many all the same, and takes the same.
+alone_or_among_many = pytest.mark.parametrize("world, rank", [(1, 0), (2, 1), (64, 63)])
+
+
+@alone_or_among_many
+def test_the_plain_loops_peak_has_a_formula(example, world, rank):
     width, layers, batch = 1024, 4, 64
-    run = example("train_plain.py")
+    run = example("train_plain.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     parameters = layers * (rounded(width * width) + rounded(width)) + rounded(width) + rounded(1)
     data = rounded(batch * width) + rounded(batch) + rounded(1)  # inputs, targets, loss
-    at_rest = 4 * parameters + data + 2 * WORKSPACE  # parameters, gradients, two moments
+    kept = 4 * parameters + data + 2 * WORKSPACE  # parameters, gradients, two moments
+    assert at_rest(run) == [kept] * 3
     for step in run.json["steps"]:
-        assert step["phases"]["optimizer"]["active_end_bytes"] == at_rest
         # AdamW in its foreach form takes a temporary as large as the parameters.
-        assert step["active_peak_bytes"] == at_rest + parameters
+        assert step["active_peak_bytes"] == kept + parameters
     assert run.json["before_steps"]["phases"]["other"]["active_end_bytes"] == parameters + data - rounded(1)
-    assert peaks(run)["active"] == at_rest + parameters
+    assert run.json["peak"]["active_bytes"] == kept + parameters
 
 
-def test_mixed_precision(example):
+@alone_or_among_many
+def test_mixed_precision(example, world, rank):
     channels, image, batch = 64, 64, 16
-    run = example("train_amp.py")
+    run = example("train_amp.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     convolutions = rounded(3 * 9 * channels) + rounded(channels) + rounded(channels * 9 * 2 * channels)
     norms = 4 * (rounded(channels) + rounded(2 * channels)) + 2 * rounded(1, bytes_each=8)
     model = convolutions + rounded(2 * channels) + norms + rounded(2 * channels * 10) + rounded(10)
     data = rounded(batch * 3 * image * image) + rounded(batch, bytes_each=8)
     assert run.json["before_steps"]["phases"]["other"]["active_end_bytes"] == model + data
+    check_recorded(run, "train_amp.py")
 
 
-def test_a_captured_step(example):
+@alone_or_among_many
+def test_a_captured_step(example, world, rank):
     width, layers, batch, warm_ups, replays = 1024, 4, 64, 3, 3
-    run = example("train_cuda_graph.py", steps=warm_ups + 1 + replays)
+    run = example("train_cuda_graph.py", steps=warm_ups + 1 + replays, world=world, rank=rank)
     assert phases_of_steps(run)[: warm_ups + 1] == [WHOLE_STEP] * (warm_ups + 1)
     parameters = layers * (rounded(width * width) + rounded(width))
     before = run.json["before_steps"]["phases"]["other"]["active_end_bytes"]
     assert before == parameters + 2 * rounded(batch * width)
     # Nothing of a replay is allocated by torch: the graph's memory is there since the capture.
-    ends = {step["phases"]["optimizer"]["active_end_bytes"] for step in run.json["steps"][warm_ups:]}
-    assert len(ends) == 1
+    assert len(set(at_rest(run)[warm_ups:])) == 1
+    check_recorded(run, "train_cuda_graph.py")
 
 
 # The Llama of the distributed examples, in parameters: what tensor parallelism splits, and the rest.
 DIM, LAYERS, HEADS, KV_HEADS, FFN, VOCAB = 256, 4, 8, 4, 688, 1024
+BATCH, SEQUENCE = 2, 256
 SPLIT = LAYERS * (2 * DIM * DIM + 2 * DIM * (DIM * KV_HEADS // HEADS) + 3 * DIM * FFN)
 WHOLE = LAYERS * 2 * DIM + DIM + 2 * VOCAB * DIM
+# The same as FSDP2 has them: groups of (rows, columns).
+NORM, KEYS = (DIM, 1), (DIM * KV_HEADS // HEADS, DIM)
+BLOCK = [(DIM, DIM), KEYS, KEYS, (DIM, DIM), (FFN, DIM), (DIM, FFN), (FFN, DIM), NORM, NORM]
+GROUPS = [BLOCK] * LAYERS + [[(VOCAB, DIM), NORM, (VOCAB, DIM)]]
+# The table of rotary positions, complex; the batch, with its targets; the loss.
+DATA = rounded(SEQUENCE * DIM // HEADS // 2, bytes_each=8) + rounded(BATCH * (SEQUENCE + 1), bytes_each=8) + rounded(1)
 
 
 def parameter_bytes(run):
     return int(re.search(r"(\d+) bytes of parameters", run.stdout).group(1))
 
 
-def test_ddp_takes_the_same_at_any_world_size(example):
-    at_8, at_64 = example("train_ddp.py", world=8), example("train_ddp.py", world=64, rank=63)
-    assert phases_of_steps(at_8) == phases_of_steps(at_64) == [WHOLE_STEP] * 3
-    assert peaks(at_8)["reserved"] == peaks(at_64)["reserved"]
-    # What DDP gathers to compare the ranks' parameters grows with their number and leaves other gaps behind: a later block
-    # may keep a rest that the allocator does not split off. The first step with buckets is the same to the byte.
-    assert at_8.json["steps"][1]["active_peak_bytes"] == at_64.json["steps"][1]["active_peak_bytes"]
-    assert peaks(at_8)["active"] > 4 * 4 * (SPLIT + WHOLE)  # parameters, gradients, two moments
+def fsdp2_at_rest(ranks, rank):
+    """What a rank of FSDP2 keeps after a step: its rows of each parameter, padded to the rows of the first rank; two moments,
+    not padded; the gradients of each group, which came out of one reduction; workspaces and data."""
+    total = DATA + 2 * WORKSPACE
+    for group in GROUPS:
+        chunks = [(-(-rows // ranks), rows, columns) for rows, columns in group]
+        own = [max(0, min(chunk, rows - rank * chunk)) * columns for chunk, rows, columns in chunks]
+        total += sum(rounded(chunk * columns) for chunk, _, columns in chunks)
+        total += 2 * sum(map(rounded, own))
+        total += rounded(sum(chunk * columns for chunk, _, columns in chunks))
+    return total
 
 
-def test_fsdp1_at_two_world_sizes(example):
-    at_8, at_64 = example("train_fsdp1.py", world=8, rank=3), example("train_fsdp1.py", world=64, rank=63)
-    assert phases_of_steps(at_8) == phases_of_steps(at_64) == [WHOLE_STEP] * 3
-    # Parameters and two moments are the shard's; what else is alive at the peak is no smaller at 8 ranks.
-    shards = [4 * (SPLIT + WHOLE) // world for world in (8, 64)]
-    assert peaks(at_8)["active"] - peaks(at_64)["active"] >= 3 * (shards[0] - shards[1])
-
-
-def test_fsdp2_shards_the_parameters(example):
-    run = example("train_fsdp2.py", world=8, rank=3)
+@pytest.mark.parametrize("world, rank", [(2, 1), (8, 0), (64, 63)])
+def test_ddp_at_several_world_sizes(example, world, rank):
+    run = example("train_ddp.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
-    assert parameter_bytes(run) == 4 * (SPLIT + WHOLE) // 8
+    check_recorded(run, f"train_ddp.py, rank {rank} of {world}")
 
 
-def test_checkpointing_lowers_the_peak_of_fsdp2(example):
-    plain = example("train_fsdp2.py", world=8, rank=3)
-    # Of a rank that holds as much, for the ranks of one world peak alike.
-    assert peaks(example("train_fsdp2.py", "--checkpoint", "full", world=8))["active"] < peaks(plain)["active"]
+@pytest.mark.parametrize("world, rank", [(8, 3), (64, 63)])
+def test_fsdp1_at_two_world_sizes(example, world, rank):
+    run = example("train_fsdp1.py", world=world, rank=rank)
+    assert phases_of_steps(run) == [WHOLE_STEP] * 3
+    check_recorded(run, f"train_fsdp1.py, rank {rank} of {world}")
 
 
-def test_replicas_that_accumulate_without_sync(example):
-    synced = example("train_fsdp2.py", world=8, rank=3)
-    unsynced = example("train_fsdp2.py", "--hsdp", 2, "--accumulate", 3, "--no-sync", world=16, rank=5)
-    assert parameter_bytes(unsynced) == parameter_bytes(synced)  # each replica is sharded over 8 ranks
-    gradients = 4 * (SPLIT + WHOLE)  # of the whole model, in fp32, until the last backward of a step reduces them
-    assert gradients // 2 < peaks(unsynced)["active"] - peaks(synced)["active"] < 2 * gradients
+@pytest.mark.parametrize(
+    "options, world, rank",
+    [
+        ("", 2, 1),
+        ("", 8, 3),
+        ("", 64, 63),
+        ("--checkpoint full", 2, 1),
+        ("--checkpoint full", 8, 3),
+        ("--checkpoint full", 64, 63),
+        ("--hsdp 2", 4, 3),
+        ("--hsdp 2", 16, 5),
+        ("--accumulate 3", 8, 3),
+        ("--hsdp 2 --accumulate 3 --no-sync", 4, 3),
+        ("--hsdp 2 --accumulate 3 --no-sync", 16, 5),
+    ],
+)
+def test_fsdp2_keeps_its_shards_and_peaks_as_recorded(example, options, world, rank):
+    run = example("train_fsdp2.py", *options.split(), world=world, rank=rank)
+    assert phases_of_steps(run) == [WHOLE_STEP] * 3
+    ranks = world // 2 if "--hsdp" in options else world  # that share a replica
+    if all(rows % ranks == 0 for group in GROUPS for rows, _ in group):
+        assert parameter_bytes(run) == 4 * (SPLIT + WHOLE) // ranks
+    assert at_rest(run) == [fsdp2_at_rest(ranks, rank % ranks)] * 3
+    check_recorded(run, f"{' '.join(['train_fsdp2.py', *options.split()])}, rank {rank} of {world}")
 
 
 @pytest.mark.parametrize("tp, world, rank", [(1, 8, 3), (4, 16, 5)])
@@ -149,19 +181,7 @@ def test_tensor_parallel_with_fsdp2(example, tp, world, rank):
     run = example("train_tp_fsdp2.py", "--tp", tp, world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     assert parameter_bytes(run) == 4 * (SPLIT // tp + WHOLE) // (world // tp)
-
-
-def test_llama_at_many_ranks(example):
-    assert phases_of_steps(example("train_llama.py", world=64, rank=63)) == [WHOLE_STEP] * 3
-
-
-def test_llama_peaks_as_the_golden_run_does(example):
-    """Golden run of the same configuration on torch 2.13; H100s were measured at the same 82.4 GiB reserved."""
-    options = ["llama3-8b", "--batch", 2, "--seq-len", 8192, "--ac", "op"]
-    run = example("train_llama.py", *options, world=8, gpu="H200-141GB")
-    if not run.json["torch"].startswith("2.13."):
-        pytest.skip("the golden run is of torch 2.13")
-    assert peaks(run) == {"active": 73764961280, "allocated": 73764961280, "reserved": 88139104256}
+    check_recorded(run, f"train_tp_fsdp2.py --tp {tp}, rank {rank} of {world}")
 
 
 # Small, for most of a compiled run's time is the compiler's.
@@ -169,18 +189,21 @@ def test_llama_peaks_as_the_golden_run_does(example):
 @pytest.mark.parametrize(
     "name, options, world, rank",
     [
-        ("train_compile.py", ["--layers", 1], 1, 0),
-        ("train_compile_fsdp2.py", ["--layers", 1, "--checkpoint", "full"], 8, 3),
-        ("train_compile_fsdp2.py", ["--layers", 1, "--checkpoint", "full"], 64, 63),
+        ("train_compile.py", "--layers 1", 1, 0),
+        ("train_compile.py", "--layers 1", 64, 63),
+        ("train_compile.py", "--layers 1 --eager", 1, 0),
+        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 8, 3),
+        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 64, 63),
+        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full --eager", 8, 3),
     ],
 )
-def test_compiled_examples_need_no_more_than_eager_ones(example, name, options, world, rank):
-    compiled = example(name, *options, world=world, rank=rank)
-    eager = example(name, *options, "--eager", world=world, rank=rank)
-    assert phases_of_steps(compiled) == phases_of_steps(eager) == [WHOLE_STEP] * 3
+def test_compiled_examples_and_their_eager_twins(example, name, options, world, rank):
+    run = example(name, *options.split(), world=world, rank=rank)
+    assert phases_of_steps(run) == [WHOLE_STEP] * 3
     # Of the last step: in the first, the compiler measures kernels on the device if it has none in its cache.
-    last = [run.json["steps"][-1]["active_peak_bytes"] for run in (compiled, eager)]
-    assert 0 < last[0] <= last[1]
+    found = {"steps": example_bytes.bytes_of(run.json)["steps"][-1:]}
+    where = "" if name == "train_compile.py" else f", rank {rank} of {world}"
+    example_bytes.check(f"{name} {options}{where}", found)
 
 
 @needs_transformers
@@ -214,8 +237,11 @@ def test_the_drop_in_tracker_says_what_the_run_says(example):
         assert float(told[category]) == round(peak["categories"][category] / 2**20, 2)
 
 
-def test_every_kind_of_example_has_its_categories(example):
-    for run in (example("train_llama.py", "tiny", world=8), example("train_llama.py", "tiny")):
-        assert run.json["attribution"] is None and run.json["defects"] == []
-        assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
-        assert sum(cause["bytes"] for cause in run.json["causes"]) == run.json["peak"]["active_bytes"]
+@pytest.mark.parametrize("world, rank", [(1, 0), (8, 0), (64, 63)])
+def test_a_llama_has_its_categories_at_any_world_size(example, world, rank):
+    run = example("train_llama.py", world=world, rank=rank)
+    assert phases_of_steps(run) == [WHOLE_STEP] * 3
+    assert run.json["attribution"] is None and run.json["defects"] == []
+    assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
+    assert sum(cause["bytes"] for cause in run.json["causes"]) == run.json["peak"]["active_bytes"]
+    check_recorded(run, f"train_llama.py, rank {rank} of {world}")
