@@ -21,7 +21,10 @@ def check(row):
         assert abs(difference(row)) > WITHIN, "is known to be far off, and is not"
     else:
         assert abs(difference(row)) <= WITHIN
-    assert line(row) in PAGE.read_text(encoding="utf-8").splitlines(), "scripts/accuracy.py --write"
+    # In its own table: a plan and a run may have the same line.
+    name = "plans" if row in PLANS else "runs"
+    page = PAGE.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0]
+    assert line(row) in page.splitlines(), "scripts/accuracy.py --write"
 
 
 @pytest.mark.parametrize("row", PLANS, ids=lambda row: row.job)
