@@ -21,11 +21,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool is_program(const fs::path& file) {
-  std::error_code error;
-  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
-}
-
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
@@ -74,6 +69,11 @@ Interpreter interpreter_of_package(const RunOptions& options, const Installation
 }
 
 }  // namespace
+
+bool is_program(const fs::path& file) {
+  std::error_code error;
+  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+}
 
 fs::path Installation::own_libraries() const {
   if (is_package()) return home / "pretend";

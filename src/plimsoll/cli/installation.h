@@ -62,6 +62,9 @@ Interpreter find_interpreter(const RunOptions& options, const Installation& inst
 /// Every lib*.so.* in `folder`, sorted, libcuda.so.1 first: what a program that uses CUDA could ask the loader for.
 std::vector<std::filesystem::path> face_libraries(const std::filesystem::path& folder);
 
+/// A file that may be run.
+bool is_program(const std::filesystem::path& file);
+
 /// `program` itself where it is a path to a program, else the first such program on `path` (as the variable PATH).
 /// Throws InvalidArgument where there is none.
 std::filesystem::path find_program(const std::string& program, const std::string& path);

@@ -11,16 +11,8 @@
 #include "plimsoll/cli/worker_protocol.h"
 
 namespace plimsoll::cli {
-namespace {
 
 namespace fs = std::filesystem;
-
-bool is_program(const fs::path& file) {
-  std::error_code error;
-  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
-}
-
-}  // namespace
 
 fs::path find_planner(const Installation& installation) {
   const char* named = std::getenv("PLIMSOLL_PLANNER");
