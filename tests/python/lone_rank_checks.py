@@ -4,6 +4,7 @@ Each begins without a process group, as the rank that the environment names, and
 printed in one line of JSON, its name and the traceback of what it raised.
 """
 
+import datetime
 import functools
 import gc
 import json
@@ -27,6 +28,13 @@ def initialises_with_every_backend():
         dist.barrier()
         dist.destroy_process_group()
         assert not dist.is_initialized()
+
+
+def timeouts_of_every_backend_can_be_changed():
+    for backend in ("nccl", "gloo", "cpu:gloo,cuda:nccl"):
+        dist.init_process_group(backend)
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=100))
+        dist.destroy_process_group()
 
 
 def every_rendezvous_returns_at_once_and_makes_no_file():
@@ -278,6 +286,7 @@ def the_fake_backend_is_left_alone():
 
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
     assert dist.get_backend() == "fake"
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=100))
     dist.all_reduce(torch.ones(1, device=device))
     x = torch.ones(1)
     dist.all_reduce(x)

@@ -20,6 +20,7 @@ CHECKS = {
         "a_later_default_group_that_was_told_its_ranks_can_be_split",
         *EVERYWHERE,
         *OBJECTS,
+        "timeouts_of_every_backend_can_be_changed",
         "every_rendezvous_returns_at_once_and_makes_no_file",
         "stores_do_not_wait",
         "stores_have_only_the_keys_that_were_set_or_waited_for",

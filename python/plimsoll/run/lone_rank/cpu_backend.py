@@ -95,6 +95,8 @@ def replacements() -> Dict[str, Any]:
     fake = _distributed_c10d.FakeProcessGroup
     # ProcessGroupGloo counts its collectives and FakeProcessGroup refuses to; nothing but a dump would read the count.
     fake._set_sequence_number_for_group = lambda self: None
+    # As gloo has it; there is nothing to wait for.
+    fake._set_default_timeout = lambda self, timeout: None
     _say_that_fake_work_is_done()
     cpu_reductions.install()
     found = {
