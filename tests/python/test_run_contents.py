@@ -32,6 +32,16 @@ def test_the_lines_add_up_to_the_peak(plimsoll_run, script):
     assert gradients and gradients[0]["code"] == "loss.backward()"
 
 
+def test_an_installed_package_that_is_run_as_a_module_is_the_users_code(plimsoll_run, tmp_path):
+    package = tmp_path / "site-packages" / "trainer"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "model.py").write_text("import torch\ndef make():\n    return torch.nn.Linear(999, 999, device='cuda')\n")
+    (package / "train.py").write_text("from trainer import model\nkept = model.make()\n")
+    report = check(plimsoll_run("-m", "trainer.train", env={"PYTHONPATH": str(package.parent)}))
+    assert report["top"][0]["code"] == "return torch.nn.Linear(999, 999, device='cuda')"
+
+
 @pytest.mark.parametrize(
     "settings", ["", "expandable_segments:True", "max_split_size_mb:20", "roundup_power2_divisions:4"]
 )

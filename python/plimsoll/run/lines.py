@@ -1,9 +1,11 @@
 """Which line of the user's code something comes from.
 
-The user's code is what lies neither in torch nor in an installed package, nor in Python's own library, nor here. The
-innermost such frame is the line; where there is none, the innermost frame of any Python code.
+The user's code is what lies neither in torch nor in an installed package, nor in Python's own library, nor here; and the
+package that `-m` names, installed or not. The innermost such frame is the line; where there is none, the innermost frame
+of any Python code.
 """
 
+import importlib.util
 import linecache
 import os
 import site
@@ -60,6 +62,7 @@ def _library_folders() -> List[str]:
 
 
 _libraries: Optional[List[str]] = None
+_run_as_module: List[str] = []  # the files and folders of the package that -m names
 _is_user_file: Dict[str, bool] = {}
 
 
@@ -70,8 +73,8 @@ def is_user_file(file: str) -> bool:
         if _libraries is None or "torch" in sys.modules:
             _libraries = _library_folders()
         path = absolute(file)
-        known = not file.startswith("<") and _is_python(file) and not any(map(path.startswith, _libraries))
-        known = known and "torchinductor_" not in path
+        known = not file.startswith("<") and _is_python(file) and "torchinductor_" not in path
+        known = known and (any(map(path.startswith, _run_as_module)) or not any(map(path.startswith, _libraries)))
         _is_user_file[file] = known
     return known
 
@@ -89,6 +92,24 @@ def runs(file: str) -> None:
     if file not in _seen_running and not file.startswith("<"):
         _seen_running.add(file)
         _is_user_file.pop(file, None)
+
+
+def runs_as_module(name: str) -> None:
+    """`python -m name` runs: its package is the user's, unless it is torch or Python's own (a launcher, a profiler)."""
+    top = name.partition(".")[0]
+    if top == "torch" or top in sys.stdlib_module_names:
+        return
+    try:
+        spec = importlib.util.find_spec(top)  # of a top-level name: nothing is imported
+    except (ImportError, ValueError):  # the interpreter will say what is wrong with it
+        return
+    if spec is None:
+        return
+    if spec.submodule_search_locations is not None:
+        _run_as_module.extend(absolute(folder) + os.sep for folder in spec.submodule_search_locations)
+    elif spec.origin is not None:
+        _run_as_module.append(absolute(spec.origin))
+    _is_user_file.clear()
 
 
 def user_line(frame: Optional[FrameType]) -> Optional[Line]:

@@ -36,6 +36,7 @@ class Script:
             # It would be found missing by what comes next, which ends the interpreter. Packages that the module lies in are
             # imported here already, and not again; the module itself is not.
             runpy._get_module_details(self.name, NoSuchModule)
+            lines.runs_as_module(self.name)
             runpy._run_module_as_main(self.name)  # what the interpreter itself calls for -m
             return
         sys.argv = [self.name, *self.arguments]
