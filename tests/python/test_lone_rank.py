@@ -60,3 +60,31 @@ def checked(plimsoll_run):
 def test_lone_rank(checked, rank, world, check):
     outcome = checked(rank, world).get(check, "the check was not reached")
     assert outcome is None, outcome
+
+
+PIPELINE = """
+    import os, torch, torch.distributed as dist
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl", device_id=device)
+    stage = PipelineStage(torch.nn.Linear(64, 64, device=device), rank, world, device)
+    schedule = Schedule1F1B(stage, 8, loss_fn=torch.nn.functional.mse_loss)
+    batch = torch.randn(16, 64, device=device)
+    schedule.step(*([batch] if stage.is_first else []), **({"target": batch} if stage.is_last else {}))
+    infos = [info for infos in stage.args_recv_info.values() for info in infos]
+    print("received", [tuple(info.buffer.shape) for info in infos if info.buffer is not None])
+"""
+
+
+def test_a_stage_is_told_by_a_run_of_the_first_what_it_receives(plimsoll_run, script, tmp_path):
+    name = script(PIPELINE)
+    env = {"PLIMSOLL_STAGES": str(tmp_path / "stages")}
+    alone = plimsoll_run("--world-size", 4, "--rank", 3, name, env=env)
+    assert alone.code == 1 and "PLIMSOLL_STAGES=FILE" in alone.stderr
+    for rank, received in ((0, []), (1, [(2, 64)] * 8), (3, [(2, 64)] * 8)):
+        run = plimsoll_run("--world-size", 4, "--rank", rank, name, env=env)
+        assert run.code == 0, run.stderr
+        assert f"received {received}" in run.stdout
+    other = plimsoll_run("--world-size", 8, "--rank", 3, name, env=env)
+    assert "is of a pipeline of 4 stages, and this one has 8" in other.stderr

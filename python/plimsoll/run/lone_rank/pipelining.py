@@ -5,15 +5,19 @@ other, stage after stage. The peers vote as this rank does. What a neighbour wou
 
 - the gradients that the next stage sends back are like this stage's outputs;
 - the inputs are like the ``input_args`` that this stage was made with, if it was;
-- else, where this rank holds an earlier stage too, like what that one sent on: the stages are taken to be alike.
+- else, where this rank holds an earlier stage too, like what that one sent on: the stages are taken to be alike;
+- else, where the variable PLIMSOLL_STAGES names a file, like what an earlier stage sent on in a run that was given the
+  same file: run a rank that holds the first stage, then the others.
 
-A stage for which none of these holds cannot run alone: the error says to give it ``input_args``.
+A stage for which none of these holds cannot run alone: the error says what to do.
 """
 
 import dataclasses
 import functools
+import os
+import pickle
 from types import ModuleType
-from typing import Any, Callable, Dict, NamedTuple, NoReturn, Tuple
+from typing import Any, Callable, Dict, NamedTuple, NoReturn, Optional, Tuple
 
 import torch.distributed as dist
 
@@ -32,10 +36,33 @@ def _pipeline_of(stage: Any) -> Tuple[int, int]:
     return (id(stage.group), stage.num_stages)
 
 
+_VARIABLE = "PLIMSOLL_STAGES"
+
+
+def _tell_later_runs(sent: _SentOn, num_stages: int) -> None:
+    path = os.environ.get(_VARIABLE)
+    if path:
+        with open(path, "wb") as file:
+            pickle.dump((num_stages, tuple(sent)), file)
+
+
+def _told_by_earlier_run(num_stages: int) -> Optional[_SentOn]:
+    """None where no file is named, or none was written."""
+    path = os.environ.get(_VARIABLE)
+    if not path or not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        stages_then, sent = pickle.load(file)
+    if stages_then != num_stages:
+        raise ValueError(f"{_VARIABLE}: {path} is of a pipeline of {stages_then} stages, and this one has {num_stages}")
+    return _SentOn(*sent)
+
+
 def _say_what_to_give(stage: Any, error: Callable[[str], Exception]) -> NoReturn:
     raise error(
         f"pipeline stage {stage.stage_index} of {stage.num_stages} runs alone: there is no stage "
-        f"{stage.stage_index - 1} to tell it what it receives. Give PipelineStage example tensors of one microbatch: "
+        f"{stage.stage_index - 1} to tell it what it receives. Run a rank that holds the first stage before this one, "
+        f"both with {_VARIABLE}=FILE in the environment; or give PipelineStage example tensors of one microbatch: "
         "input_args=… (and output_args=…); tensors on the meta device will do."
     )
 
@@ -57,7 +84,7 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
 
     def inputs(stage: Any) -> Tuple[Any, ...]:
         given = stage._user_meta.inputs
-        sent_on = _sent_on.get(_pipeline_of(stage))
+        sent_on = _sent_on.get(_pipeline_of(stage)) or _told_by_earlier_run(stage.num_stages)
         if given is None and sent_on is not None and sent_on.stage_index < stage.stage_index:
             given = sent_on.metas
         if given is None:
@@ -80,7 +107,9 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
     @functools.wraps(send)
     def send_and_keep(self: Any, meta: Any, dst_stage: int) -> None:
         if dst_stage > self.stage_index:
-            _sent_on[_pipeline_of(self)] = _SentOn(self.stage_index, meta.forward_metas)
+            sent = _sent_on[_pipeline_of(self)] = _SentOn(self.stage_index, meta.forward_metas)
+            if self.is_first:
+                _tell_later_runs(sent, self.num_stages)
         send(self, meta, dst_stage)
 
     @functools.wraps(infer)
