@@ -12,6 +12,7 @@ import operator
 import os
 import sys
 import threading
+import time
 import traceback
 
 import torch
@@ -86,6 +87,19 @@ def hash_stores_are_torchs_own_but_for_the_groups():
         dist.barrier()
         dist.destroy_process_group()
     assert store.add("n", 1) == 2
+
+
+def no_thread_of_nccls_asks_the_store():
+    """A script may want dumps: on a real GPU a thread then asks for the key that calls for one, every second."""
+    asked, (store,) = [], [base for base in dist.TCPStore.__mro__ if base.__name__ == "LoneStore"]
+    check = store.check
+    store.check = lambda self, keys: asked.append(keys) or check(self, keys)
+    os.environ["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "1"
+    dist.init_process_group("nccl", device_id=device)
+    dist.all_reduce(torch.ones(1, device=device))
+    time.sleep(2)
+    store.check = check
+    assert not asked, asked
 
 
 def stores_are_thread_safe():

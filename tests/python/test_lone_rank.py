@@ -25,6 +25,7 @@ CHECKS = {
         "stores_do_not_wait",
         "stores_have_only_the_keys_that_were_set_or_waited_for",
         "hash_stores_are_torchs_own_but_for_the_groups",
+        "no_thread_of_nccls_asks_the_store",
         "stores_are_thread_safe",
         "objects_take_the_device_memory_that_torch_takes",
         "cpu_collectives_see_peers_that_hold_the_same",

@@ -19,21 +19,12 @@ rank can know (a broadcast from elsewhere, a receive), its own argument stays as
 Device memory is never saved by this package: every allocation that torch makes on the real path is made.
 """
 
-import os
 import sys
 from typing import Any, Dict
 
 __all__ = ["install"]
 
 _installed = False
-
-# The monitor and the dumps exist to find absent peers: here all of them are, and nothing is wrong.
-_ENVIRONMENT = {
-    "TORCH_NCCL_ENABLE_MONITORING": "0",
-    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
-    "TORCH_NCCL_PROPAGATE_ERROR": "0",
-}
-
 
 def install() -> None:
     """Makes torch.distributed run alone. Call after ``import torch``, before the user's code; once is enough.
@@ -46,7 +37,6 @@ def install() -> None:
     if _installed or not torch.distributed.is_available():
         return
     _installed = True
-    os.environ.update(_ENVIRONMENT)
 
     from plimsoll.run.lone_rank import checkpoint, cpu_backend, objects, pipelining, same_values, store
 

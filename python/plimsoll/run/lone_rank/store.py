@@ -222,6 +222,16 @@ def _that_does_not_wait(store: Any, world_size: int) -> Any:
     return LoneStore(world_size, _ValuesOf(store)) if isinstance(inner, dist.HashStore) else store
 
 
+# The monitor and the dumps exist to find absent peers: here all of them are, and nothing is wrong. And they would ask the
+# store from a thread of their own, also when Python is no longer there to answer. Set as late as here, because scripts
+# (torchtitan) set them too.
+_ENVIRONMENT = {
+    "TORCH_NCCL_ENABLE_MONITORING": "0",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+    "TORCH_NCCL_PROPAGATE_ERROR": "0",
+}
+
+
 def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(init_process_group)
 
@@ -231,6 +241,7 @@ def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None
         if given.arguments.get("store") is not None:
             store, world_size = given.arguments["store"], given.arguments.get("world_size", -1)
             given.arguments["store"] = _that_does_not_wait(store, world_size)
+        os.environ.update(_ENVIRONMENT)
         return init_process_group(*given.args, **given.kwargs)
 
     return call
