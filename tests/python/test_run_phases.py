@@ -163,6 +163,31 @@ COMPILED = {
 }
 
 
+def test_a_backward_that_is_traced_leaves_no_hook_for_guards_to_see(plimsoll_run, script):
+    """Modules with hooks of their own (tensor and context parallelism) are guarded against global hooks."""
+    name = script(
+        """
+        import torch
+        torch._dynamo.config.error_on_recompile = True
+        def same(module, args): return args
+        class Block(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(64, 64)
+                self.inner.register_forward_pre_hook(same)
+            def forward(self, x):
+                return self.inner(x)
+        blocks = [torch.compile(Block(), backend="aot_eager", fullgraph=True) for _ in range(3)]
+        model = torch.nn.Sequential(*blocks).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.randn(8, 64, device="cuda", requires_grad=True)).sum().backward()
+            optimizer.step()
+        """
+    )
+    assert len(steps_of(plimsoll_run(name))) == 3
+
+
 @pytest.mark.parametrize("way", COMPILED)
 def test_compiled_code_is_compiled_once_and_its_steps_are_seen(plimsoll_run, script, way):
     loop = (

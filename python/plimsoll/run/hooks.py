@@ -20,6 +20,12 @@ from plimsoll.run.lines import Line, user_line
 from plimsoll.run.phases import Timeline
 
 
+def _is_being_compiled() -> bool:
+    """torch.compile traces a backward, by way of autograd, while it compiles a forward: nothing runs yet."""
+    guards = sys.modules.get("torch._guards")
+    return guards is not None and guards.TracingContext.try_get() is not None
+
+
 class Hooks:
     def __init__(self, torch: Any, timeline: Timeline, defects: Defects, is_on: Callable[[], bool]) -> None:
         self._torch = torch
@@ -104,7 +110,7 @@ class Hooks:
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
-            if not self._is_on():
+            if not self._is_on() or _is_being_compiled():
                 return original(*args, **kwargs)
             self._guarded(None, self._backward_begins, sys._getframe(1))
             try:
