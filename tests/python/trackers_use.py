@@ -5,6 +5,7 @@ import gc
 import json
 import multiprocessing
 import os
+import re
 import threading
 import traceback
 import warnings
@@ -13,9 +14,11 @@ import weakref
 import torch
 import torch.distributed as dist
 import torch.distributed._tools.mod_tracker
+import what_is_torchs
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.checkpoint import checkpoint
 
 from plimsoll import FSDPMemTracker, MemTracker, ModTracker
 from plimsoll.native import _C
@@ -146,29 +149,92 @@ def tracking_keeps_nothing_alive():
     assert before > 0
 
 
-@claim
-def an_exception_passes_and_leaves_nothing_behind():
-    class Breaks(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = nn.Linear(4, 4)
+class Breaking(nn.Module):
+    """A checkpointed layer and a plain one, and an exception in one place of a step."""
 
-        def forward(self, x):
-            self.inner(x)
+    def __init__(self, device):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(8, 8, device=device), nn.Linear(8, 8, device=device)
+        self.breaks = "nowhere"
+
+    def forward(self, x):
+        x = self.outer(checkpoint(self.inner, x, use_reentrant=False))
+        self.fail_in("forward")
+        if x.requires_grad:
+            x.register_hook(lambda _: self.fail_in("backward"))
+        return x
+
+    def fail_in(self, place):
+        if self.breaks == place:
             raise KeyError("broken")
 
-    tracker = MemTracker()
-    module = Breaks()
 
-    def run():
+def breaking(sharded):
+    """(a training that is under way, its optimizer's step included)."""
+    model = Breaking("cuda" if sharded else "cpu")
+    if sharded:
+        for part in (model.inner, model.outer, model):
+            fully_shard(part)
+    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer.register_step_pre_hook(lambda *_: model.fail_in("step"))
+    batch = torch.ones(2, 8, device="cuda" if sharded else "cpu", requires_grad=True)
+    step(model, optimizer, batch)
+    return model, optimizer, batch
+
+
+EXCHANGED = {"_CheckpointFrame.__init__", "CheckpointFunction.forward"}
+OF_FSDP2 = {"FSDPParamGroup.unshard", "FSDPParamGroup.post_backward", "FSDPParam.all_gather_inputs", "FSDPState.init",
+            "torch.distributed.fsdp._fully_shard._fsdp_collectives.torch"}  # fmt: skip
+
+
+def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter", until_dropped=True):
+    """But that gradients are named by one hook on each parameter: by a tracker of memory until it is dropped; of whole ones under
+    FSDP2 for all trackers of the process, for good."""
+    for place in ("nowhere", "forward", "backward", "step"):
+        training = model, optimizer, _ = breaking(sharded)
+        before = what_is_torchs.there_is(model, optimizer)
+        tracker, within = make(model, optimizer), set()
+
+        def tracked(scope=tracker, training=training, before=before, within=within):
+            with scope:
+                within.update(what_is_torchs.changed(before, what_is_torchs.there_is(*training[:2])))
+                step(*training)
+
+        def left(training=training, before=before):
+            return [re.sub(r"\d+", "_", name) for name in what_is_torchs.changed(before, what_is_torchs.there_is(*training[:2]))]
+
+        model.breaks = place
+        tracked() if place == "nowhere" else raises(KeyError, "broken", tracked)
+        hooks_left = [f"{hooked} {name}._backward_hooks[_]" for name, _ in model.named_parameters()] if hooked else []
+        assert left() == sorted(hooks_left), (place, left())
+        assert within >= expected, expected - within
+        assert any("_global_forward_hooks[" in name for name in within), within
         with tracker:
-            module(torch.ones(2, 4))
+            assert tracker._native.parents() == {"Global"}, (place, tracker._native.parents())
+        del tracker, tracked
+        gc.collect()
+        assert left() == ([] if until_dropped else sorted(hooks_left)), (place, left())
 
-    raises(KeyError, "broken", run)
-    assert not nn.modules.module._global_forward_hooks
-    with tracker:
-        assert tracker.parents() == {"Global"}
-        nn.Linear(2, 2)(torch.ones(1, 2))
+
+@claim
+def an_exception_passes_and_leaves_nothing_behind():
+    def registered(model, optimizer):
+        tracker = MemTracker()
+        tracker.track_external(model, optimizer)
+        return tracker
+
+    a_scope_leaves_all_as_it_was(registered, False, EXCHANGED)
+    a_scope_leaves_all_as_it_was(lambda *_: ModTracker(), False, set(), hooked=None)
+
+
+@claim
+def an_exception_under_fsdp_passes_and_leaves_nothing_behind():
+    dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    try:
+        expected = EXCHANGED | OF_FSDP2
+        a_scope_leaves_all_as_it_was(FSDPMemTracker, True, expected, hooked="whole parameter", until_dropped=False)
+    finally:
+        dist.destroy_process_group()
 
 
 @claim
@@ -285,25 +351,42 @@ def bad_arguments_are_named():
 
 @claim
 def threads_train_as_without_a_tracker():
-    tracker = MemTracker()
-    results = []
+    start, trained = mlp()[0].state_dict(), {}
 
-    def train():
-        torch.manual_seed(0)
+    def train(kind, number):
         model, optimizer, batch = mlp()
+        model.load_state_dict(start)  # Threads share the generator of random numbers.
         for _ in range(5):
-            step(model, optimizer, batch)
-        results.append(model[0].weight.sum().item())
+            step(model, optimizer, number * batch)
+        trained[kind, number] = model, optimizer
 
-    train()
-    with tracker:
-        threads = [threading.Thread(target=train) for _ in range(4)]
+    def on_threads(kind):
+        threads = [threading.Thread(target=train, args=(kind, number)) for number in range(1, 5)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(set(results[:1])) == 1 and len(results) == 5
-    assert total(tracker) > 0 and tracker.parents() == {"Global"}
+        return {number: trained[kind, number][0].state_dict() for number in range(1, 5)}
+
+    untracked = on_threads("untracked")
+    tracker = MemTracker()
+    with tracker:
+        before = tracker.get_tracker_snapshot().get(torch.device("cpu"), {})
+        tracked = on_threads("tracked")
+        books = tracker.get_tracker_snapshot()[torch.device("cpu")]
+    for number, weights in tracked.items():
+        assert all(torch.equal(weights[name], values) for name, values in untracked[number].items()), number
+        assert not torch.equal(weights["0.weight"], start["0.weight"]) and (
+            number == 1 or not torch.equal(weights["0.weight"], tracked[1]["0.weight"])
+        )
+    models, optimizers = zip(*(trained["tracked", number] for number in range(1, 5)))
+    assert books["Parameter"] - before.get("Parameter", 0) == sum(p.nbytes for model in models for p in model.parameters()), books
+    assert books["Optstate"] - before.get("Optstate", 0) == sum(state_bytes(optimizer) for optimizer in optimizers), books
+    assert tracker.parents() == {"Global"}
+
+
+def state_bytes(optimizer):
+    return sum(value.nbytes for state in optimizer.state.values() for value in state.values())
 
 
 @claim
@@ -364,13 +447,20 @@ def leaves_that_modules_take_and_give_gather_no_hooks():
         def forward(self, x):
             return self.table
 
+    def hooks_of(*tensors):
+        return [len(tensor._backward_hooks or ()) for tensor in tensors]
+
     module, leaf = Position(), torch.ones(8, requires_grad=True)
     tracker = MemTracker()
     with tracker:
         for _ in range(5):
             (module(leaf) * nn.Identity()(leaf)).sum().backward()
-    assert len(leaf._backward_hooks or ()) <= 3, leaf._backward_hooks
-    assert len(module.table._backward_hooks or ()) <= 3
+            # Of the leaf: where the backward of the two modules that took it ended. Of the parameter: what names its gradient.
+            assert hooks_of(leaf, module.table) == [2, 1], hooks_of(leaf, module.table)
+    assert hooks_of(leaf, module.table) == [0, 1], hooks_of(leaf, module.table)
+    del tracker
+    gc.collect()
+    assert hooks_of(leaf, module.table) == [0, 0], hooks_of(leaf, module.table)
 
 
 @claim
@@ -536,15 +626,41 @@ def a_tracker_may_be_garbage_while_another_is_told():
 
 @claim
 def compiled_code_is_left_alone():
-    model, optimizer, batch = mlp()
-    compiled = torch.compile(model, backend="eager")
-    compiled(batch)
+    model, _, batch = mlp()
+    calls = {"compiled": 0, "run": 0}
+
+    def counting(graph, inputs):
+        calls["compiled"] += 1
+
+        def run(*args):
+            calls["run"] += 1
+            return graph.forward(*args)
+
+        return run
+
+    compiled = torch.compile(model, backend=counting)
+
+    def passes():
+        compiled.zero_grad()
+        output = compiled(batch)
+        output.sum().backward()
+        return [output.detach(), *(parameter.grad.clone() for parameter in compiled.parameters())]
+
+    expected = passes()
     tracker = MemTracker()
+    tracker.track_external(model, batch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with tracker:
-            compiled(batch).sum().backward()
-    assert total(tracker) > 0
+            found = [passes()]
+            books = tracker.get_tracker_snapshot()[torch.device("cpu")]
+            found.append(passes())
+    found.append(passes())
+    assert calls == {"compiled": 1, "run": 4}, calls
+    assert all(torch.equal(one, other) for each in found for one, other in zip(each, expected, strict=True))
+    own = sum(parameter.nbytes for parameter in model.parameters())
+    kept = {"Parameter": own, "Gradient": own, "Other": batch.nbytes, "Activation": sum(one.nbytes for one in found[0]), "Temp": 0}
+    assert {category: books[category] for category in kept} == kept, books
 
 
 @claim
@@ -592,6 +708,7 @@ def what_is_alive_at_the_peak_sums_to_it():
 
 
 def main():
+    gc.freeze()  # What was imported is not looked through again and again.
     found = {}
     # A process that has trained on several threads cannot fork and train on: torch's own limit.
     for name, check in sorted(CLAIMS.items(), key=lambda item: "fork" not in item[0]):
