@@ -16,7 +16,8 @@ import torch.distributed as dist
 import torch.distributed._tools.mod_tracker
 import what_is_torchs
 from torch import nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
@@ -621,6 +622,47 @@ def a_tracker_may_be_garbage_while_another_is_told():
     finally:
         parts.whole_parameters_of = original
         gc.set_threshold(*thresholds)
+        dist.destroy_process_group()
+
+
+@claim
+def gradients_that_wait_are_what_fsdp_holds():
+    """Whole ones until a backward with gradient sync, computed in bf16 and kept in fp32; then ones that a replica has reduced,
+    until a backward with all-reduce."""
+    dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
+    try:
+        mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("replicate", "shard"))
+        model = nn.Sequential(nn.Linear(128, 256), nn.Linear(256, 256)).to("cuda")
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        for part in (*model, model):
+            fully_shard(part, mesh=mesh, mp_policy=policy)
+        groups = [group for layer in model for group in layer._get_fsdp_state()._fsdp_param_groups]
+        params = [param for group in groups for param in group.fsdp_params]
+
+        def held():
+            return {
+                "Accumulated Grad": [param.unsharded_accumulated_grad for param in params],
+                "Partial Grad": [group._partial_reduce_output for group in groups],
+                "Sharded Grad": [p.grad.to_local() for p in model.parameters() if p.grad is not None],
+            }
+
+        def blocks(tensors):
+            storages = {tensor.data_ptr(): tensor for tensor in (t.untyped_storage() for t in tensors if t is not None)}
+            return sum(-(-storage.nbytes() // 512) * 512 for storage in storages.values())
+
+        whole = sum(4 * param._orig_size.numel() for param in params)
+        seen = []
+        with FSDPMemTracker(model) as tracker:
+            for sync, all_reduce in ((False, False), (False, False), (True, False), (True, True)):
+                model.set_requires_gradient_sync(sync)
+                model.set_requires_all_reduce(all_reduce)
+                model(torch.ones(2, 128, device="cuda")).sum().backward()
+                expected = {category: blocks(tensors) for category, tensors in held().items()}
+                books = tracker.get_tracker_snapshot()[torch.device("cuda", 0)]
+                assert {category: books.get(category, 0) for category in expected} == expected, (books, expected)
+                seen.append(tuple(expected.values()))
+        assert seen == [(whole, 0, 0), (whole, 0, 0), (0, whole // 2, 0), (0, 0, whole // 2)], (seen, whole)
+    finally:
         dist.destroy_process_group()
 
 
