@@ -18,7 +18,8 @@ needs_transformers = pytest.mark.skipif(
 
 @pytest.fixture
 def example(plimsoll_run):
-    """Runs an example as one rank; returns the run, having checked that it fits and took all of its steps."""
+    """Runs an example as one rank; returns the run, having checked that it fits and took all of its steps, and what was there
+    at its peak."""
 
     def run(name, *args, world=1, rank=0, steps=3):
         where = ["--gpu", "H100-80GB", "--world-size", str(world), "--rank", str(rank)]
@@ -30,6 +31,7 @@ def example(plimsoll_run):
         assert (result.json["world_size"], result.json["rank"]) == (world, rank)
         assert (result.json["finished_steps"], len(result.json["steps"])) == (steps, steps)
         assert result.json["unpretended"] == []
+        check_contents(name, args, world, result)
         return result
 
     return run
@@ -43,6 +45,47 @@ def check_recorded(run, name):
 def at_rest(run):
     """What is left after each step of the optimizer."""
     return [step["phases"]["optimizer"]["active_end_bytes"] for step in run.json["steps"]]
+
+
+def check_contents(name, args, world, run):
+    """Every byte of the peak has a category and a cause; parameters are all there, and as much state as the optimizer has of them."""
+    peak = run.json["peak"]
+    found = peak["categories"]
+    assert run.json["attribution"] is None
+    # FSDP1 puts views of its flat parameter in the place of parameters, which the tracker takes for leaves.
+    assert all("Expected a leaf" in defect and name == "train_fsdp1.py" for defect in run.json["defects"]), run.json["defects"]
+    assert sum(found.values()) == peak["active_bytes"] == sum(cause["bytes"] for cause in run.json["causes"])
+    if "compile" in name and "--eager" not in args:
+        return  # In compiled code nobody tells modules, and so parameters, from what they compute.
+    if name == "train_fsdp1.py":
+        assert found["Parameter"] >= 4 * (SPLIT + WHOLE) // world and 0 < found["OptState"] < found["Parameter"] * 2
+    elif name == "train_llama.py":  # Of an empty shard there is memory, and no state.
+        assert 0 < found["OptState"] <= 2 * found["Sharded Param"]
+    else:
+        parameters = found["Sharded Param" if "Sharded Param" in found else "Parameter"]
+        assert parameters == parameters_of(name, args, world) or parameters_of(name, args, world) is None
+        counts = 8 * rounded(1) if name == "train_cuda_graph.py" else 0  # of steps: there they are on the GPU
+        assert found["OptState"] == (1 if name == "train_amp.py" else 2) * parameters + counts
+
+
+def parameters_of(name, args, world):
+    """What they take of one rank's memory; None where it is left to the example."""
+    layers = 4 * (rounded(1024 * 1024) + rounded(1024))
+    if name in ("train_plain.py", "train_cuda_graph.py"):
+        return layers + (rounded(1024) + rounded(1) if name == "train_plain.py" else 0)
+    if name == "train_amp.py":
+        convolutions = rounded(3 * 9 * 64) + rounded(64) + rounded(64 * 9 * 128) + rounded(128)
+        return convolutions + 2 * (rounded(64) + rounded(128)) + rounded(128 * 10) + rounded(10)
+    if name == "train_ddp.py":
+        return 4 * (SPLIT + WHOLE)
+    if name == "track_fsdp.py":
+        return 4 * (rounded(4096 * 4096 // world) + rounded(4096 // world))
+    if name in ("train_fsdp2.py", "train_tp_fsdp2.py"):
+        tp = args[1] if name == "train_tp_fsdp2.py" else 1
+        ranks = world // tp // (2 if "--hsdp" in args else 1)
+        norms = 2 * LAYERS + 1
+        return 4 * (SPLIT // tp + 2 * VOCAB * DIM) // ranks + norms * rounded(DIM // ranks)
+    return None
 
 
 def phases_of_steps(run):
@@ -241,7 +284,4 @@ def test_the_drop_in_tracker_says_what_the_run_says(example):
 def test_a_llama_has_its_categories_at_any_world_size(example, world, rank):
     run = example("train_llama.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
-    assert run.json["attribution"] is None and run.json["defects"] == []
-    assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
-    assert sum(cause["bytes"] for cause in run.json["causes"]) == run.json["peak"]["active_bytes"]
     check_recorded(run, f"train_llama.py, rank {rank} of {world}")
