@@ -1,5 +1,8 @@
 """What test_trackers_scenarios.py runs: training under MemTracker or FSDPMemTracker, and beside it what memory there was in
-fact. The trackers are those of trackers_which.py; for FSDP this process is one rank of many (`plimsoll run --world-size`).
+fact. The trackers are those of trackers_which.py; for FSDP this process is one rank of many (`plimsoll run --world-size`, and on
+CPU a process group of torch's own that sends nothing).
+
+On CPU models are as large as on the GPU, and large tensors are not computed (uncomputed.py).
 
 Cases on standard input, one a line: the name of a scenario and words `key=value`; one line of JSON for each on standard output.
 """
@@ -13,11 +16,14 @@ import torch
 import torch.distributed as dist
 import trackers_models as models
 import trackers_which
+from profiled import peak_on_cpu
 from torch import nn
 from torch.distributed._composable import checkpoint as composable_checkpoint
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper, apply_activation_checkpointing
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from uncomputed import Uncomputed
 
 TRACKERS = trackers_which.load()
 GPU = torch.device("cuda", 0)
@@ -42,19 +48,6 @@ def peak_on_gpu(run):
     return found, {"active_peak": stats["active_bytes.all.peak"], "active_after": stats["active_bytes.all.current"]}
 
 
-def peak_on_cpu(run):
-    """What CPU memory run() takes at most beyond what there was, as torch's profiler hears of it from the allocator."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        run()
-    events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
-    events = [event for event in events if event.device_type() == torch._C._autograd.DeviceType.CPU]
-    now = highest = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        now += event.nbytes()
-        highest = max(highest, now)
-    return highest
-
-
 def two_steps(model, optimizer, batch, reset=lambda: None):
     for step in range(2):
         model(batch).sum().backward()
@@ -76,26 +69,42 @@ def tracked(tracker, run):
     return {**found, "states": states}
 
 
+def beside_the_allocator(device, ready, track):
+    """What a tracker says of two steps, and the allocator's books. `ready()` is a model, and what is trained: it or a part of it,
+    the optimizer, the batch; `track(model, optimizer, batch)` is the tracker. On CPU the same is done first under the profiler,
+    with another such model."""
+
+    def tracked_steps():
+        model, (part, optimizer, batch) = ready()
+        tracker = track(model, optimizer, batch)
+        before = trackers_which.plain(tracker.get_tracker_snapshot())
+        return tracker, before, functools.partial(two_steps, part, optimizer, batch, tracker.reset_mod_stats)
+
+    if device != "cpu":
+        tracker, _, steps = tracked_steps()
+        found, books = peak_on_gpu(lambda: tracked(tracker, steps))
+        return {**found, **books}
+    with Uncomputed():
+        model, training = ready()
+        added = peak_on_cpu(functools.partial(two_steps, *training))
+        tracker, before, steps = tracked_steps()
+        return {**tracked(tracker, steps), "before": before, "added_at_most": added}
+
+
 def training(device, build, batch_of):
-    """Two steps with Adam under MemTracker. On CPU the same is done first under the profiler, with another such model."""
+    """Two steps with Adam under MemTracker."""
 
     def ready():
         with torch.device(device):
-            model = build()
-            batch = batch_of()
-        return model, torch.optim.Adam(model.parameters(), foreach=True), batch
+            model, batch = build(), batch_of()
+        return model, (model, torch.optim.Adam(model.parameters(), foreach=True), batch)
 
-    if device == "cpu":
-        books = {"added_at_most": peak_on_cpu(functools.partial(two_steps, *ready()))}
-    model, optimizer, batch = ready()
-    tracker = TRACKERS.MemTracker()
-    tracker.track_external(model, optimizer, batch)
-    steps = functools.partial(two_steps, model, optimizer, batch, tracker.reset_mod_stats)
-    if device == "cpu":
-        books["before"] = trackers_which.plain(tracker.get_tracker_snapshot())
-        return {**tracked(tracker, steps), **books}
-    found, books = peak_on_gpu(lambda: tracked(tracker, steps))
-    return {**found, **books}
+    def track(*registered):
+        tracker = TRACKERS.MemTracker()
+        tracker.track_external(*registered)
+        return tracker
+
+    return beside_the_allocator(device, ready, track)
 
 
 def stack(device):
@@ -103,9 +112,8 @@ def stack(device):
 
 
 def checkpointed(device, reentrant="0"):
-    batch, dim, dtype = (128, 1024, torch.float16) if device != "cpu" else (4, 64, torch.float32)
-    build = functools.partial(models.Checkpointed, 4, dim, dtype, reentrant == "1")
-    return training(device, build, lambda: torch.randn(batch, dim, dim, dtype=dtype))
+    build = functools.partial(models.Checkpointed, 4, 1024, torch.float16, reentrant == "1")
+    return training(device, build, lambda: torch.empty(128, 1024, 1024, dtype=torch.float16))
 
 
 def in_forward(device):
@@ -153,72 +161,103 @@ def attribution(device):
     return {"points": points}
 
 
-def start_rank():
+def start_rank(device):
+    """One of four, where `plimsoll run` does not say of how many."""
     if not dist.is_initialized():
-        dist.init_process_group("nccl")
-    return init_device_mesh("cuda", (dist.get_world_size(),))
+        if device == "cpu":
+            dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
+        else:
+            dist.init_process_group("nccl")
+    return init_device_mesh(torch.device(device).type, (dist.get_world_size(),))
 
 
-def fsdp_training(model, optimizer, batch, run_model=None):
-    tracker = TRACKERS.FSDPMemTracker(model, optimizer)
-    tracker.track_inputs((batch,))
-    steps = functools.partial(two_steps, run_model or model, optimizer, batch, tracker.reset_mod_stats)
-    found, books = peak_on_gpu(lambda: tracked(tracker, steps))
-    return {**found, **books}
+def fsdp_training(device, build, batch_of, optimizer_of, part_of=lambda model: model):
+    """Two steps under FSDPMemTracker. `build(mesh)` makes the model."""
+    mesh = start_rank(device)
+
+    def ready():
+        with torch.device("meta" if device == "cpu" else device):
+            model = build(mesh)
+        if device == "cpu":  # Without first values, which would take time.
+            model.to_empty(device=device)
+        with torch.device(device):
+            batch = batch_of()
+        return model, (part_of(model), optimizer_of(model.parameters()), batch)
+
+    def track(model, optimizer, batch):
+        tracker = TRACKERS.FSDPMemTracker(model, optimizer)
+        tracker.track_inputs((batch,))
+        return tracker
+
+    return beside_the_allocator(device, ready, track)
 
 
-def fsdp_groups(reshard, offload):
+def fsdp_groups(device, reshard, offload):
     """Several groups of parameters, mixed precision, and with offload shards on the CPU."""
-    mesh = start_rank()
-    with torch.device(GPU):
+
+    def build(mesh):
         model = nn.Sequential(*(models.Widening(2048, 4) for _ in range(4)))
-        batch = torch.randn(8192, 2048)
-    shard = functools.partial(
-        fully_shard, mesh=mesh, reshard_after_forward=reshard == "1",
-        offload_policy=CPUOffloadPolicy(pin_memory=False) if offload == "1" else OffloadPolicy(),
-        mp_policy=MixedPrecisionPolicy(param_dtype=torch.float16, reduce_dtype=torch.float32),
-    )  # fmt: skip
-    for block in model:
-        shard(block)
-    shard(model)
-    return fsdp_training(model, torch.optim.Adam(model.parameters(), lr=1e-2), batch)
+        shard = functools.partial(
+            fully_shard, mesh=mesh, reshard_after_forward=reshard == "1",
+            offload_policy=CPUOffloadPolicy(pin_memory=False) if offload == "1" else OffloadPolicy(),
+            mp_policy=MixedPrecisionPolicy(param_dtype=torch.float16, reduce_dtype=torch.float32),
+        )  # fmt: skip
+        for block in model:
+            shard(block)
+        return shard(model)
+
+    adam = functools.partial(torch.optim.Adam, lr=1e-2)
+    return fsdp_training(device, build, lambda: torch.empty(8192, 2048), adam)
 
 
-def fsdp_part():
+def fsdp_part(device):
     """Forward and backward of a part only."""
-    start_rank()
-    with torch.device(GPU):
+
+    def build(mesh):
         model = nn.Sequential(*(models.Widening(2048, 4) for _ in range(3)))
-        batch = torch.randn(8, 2048)
-    for block in model:
-        fully_shard(block)
-    fully_shard(model)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, foreach=True)
-    return fsdp_training(model, optimizer, batch, run_model=model[0])
+        for block in model:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    adam = functools.partial(torch.optim.Adam, lr=1e-2, foreach=True)
+    return fsdp_training(device, build, lambda: torch.empty(8, 2048), adam, part_of=lambda model: model[0])
 
 
-def fsdp_checkpointed(reshard, kind):
+def fsdp_checkpointed(device, reshard, kind):
     """Blocks that are run again in backward, by the wrapper or the composable form."""
-    start_rank()
-    with torch.device(GPU):
+
+    def build(mesh):
         model = models.TiedTransformer()
-        tokens = torch.randint(0, 8192, (16, 512))
-    shard = functools.partial(fully_shard, reshard_after_forward=reshard == "1")
-    if kind == "wrapper":
-        apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, models.Block))
-    for module in list(model.modules()):
-        if kind == "wrapper" and isinstance(module, CheckpointWrapper):
-            shard(module)
-        elif kind == "composable" and isinstance(module, models.Block):
-            composable_checkpoint(module)
-            shard(module)
-    shard(model)
-    return fsdp_training(model, torch.optim.Adam(model.parameters(), lr=1e-2, foreach=False), tokens)
+        shard = functools.partial(fully_shard, mesh=mesh, reshard_after_forward=reshard == "1")
+        if kind == "wrapper":
+            apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, models.Block))
+        for module in list(model.modules()):
+            if kind == "wrapper" and isinstance(module, CheckpointWrapper):
+                shard(module)
+            elif kind == "composable" and isinstance(module, models.Block):
+                composable_checkpoint(module)
+                shard(module)
+        return shard(model)
+
+    adam = functools.partial(torch.optim.Adam, lr=1e-2, foreach=False)
+    return fsdp_training(device, build, lambda: torch.randint(0, 8192, (16, 512)), adam)
+
+
+def fsdp_pairs(device):
+    """Modules that were sharded together, two by two."""
+
+    def build(mesh):
+        model = nn.Sequential(*(part for _ in range(2) for part in (nn.RMSNorm(128), nn.Linear(128, 128))))
+        for first in (0, 2):
+            fully_shard([model[first], model[first + 1]], mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    return fsdp_training(device, build, lambda: torch.randn(16, 128), functools.partial(torch.optim.Adam, lr=1e-2))
 
 
 SCENARIOS = {
     scenario.__name__: scenario
-    for scenario in (stack, checkpointed, in_forward, attribution, fsdp_groups, fsdp_part, fsdp_checkpointed)
+    for scenario in (stack, checkpointed, in_forward, attribution, fsdp_groups, fsdp_part, fsdp_checkpointed, fsdp_pairs)
 }
 
 
