@@ -1,7 +1,8 @@
 """The configurations in which C++ FSDP2 is compared with torch's, as lines of `key=value` words.
 
 CONFIGURATIONS: a name and its words. Words that only say how a case is run (world, rank, steps, sizes) are added by
-number_cases() and memory_cases(). What FSDPMemTracker is compared in is made by tracker_cases().
+number_cases() and memory_cases(). What FSDPMemTracker is compared in is made by tracker_cases(), and by drop_in_cases() what
+torch's does not follow.
 """
 
 import itertools
@@ -236,4 +237,34 @@ def tracker_cases():
     add(2, 0, "gpt", "adamw_foreach", "tied=1", ", tied")
     add(2, 0, "gpt", "adamw_foreach", "prefetch=1", ", prefetch")
     add(2, 0, "network", "adamw_foreach", "times=2", ", blocks run twice")
+    return cases
+
+
+# What torch's tracker does not follow: modules that were sharded together, replicas, shards for the time between the passes,
+# shards on the CPU, parameters on two meshes.
+BEYOND_TORCHS = (
+    "grouped",
+    "tied in a group, bf16",
+    "hsdp",
+    "hsdp, bf16 parameters, fp32 reduce",
+    "hsdp, reshard 2",
+    "reshard 2",
+    "reshard 2, bf16",
+    "checkpointed, reshard 2",
+    "offload pinned",
+    "offload not pinned",
+    "offload pinned gpt, bf16",
+    "offload, hsdp",
+    "two meshes, bf16",
+    "shard dimension 1, bf16",
+)
+
+
+def drop_in_cases(world=8):
+    """{line: what it is}."""
+    cases = {}
+    for name in BEYOND_TORCHS:
+        words = adapted(name, world)
+        line = line_of({"world": world, "rank": 0, **words, **words_of(TRACKER_SIZES[words["model"]])})
+        cases[line] = f"{name}, rank 0 of {world}"
     return cases
