@@ -2,7 +2,7 @@
 
     llama_step.py MODEL STEPS OUT.json             on whatever GPU there is: the pretended one, under `plimsoll run`
     llama_step.py MODEL STEPS OUT.json --fake      under FakeTensorMode, watched by torch's own FSDPMemTracker
-    llama_step.py MODEL STEPS OUT.json --tracked   as the first, and then in turns with plimsoll.FSDPMemTracker
+    llama_step.py MODEL STEPS OUT.json --tracked   as the first, and then in turns without and with plimsoll.FSDPMemTracker
 
 With `--no-checkpoint` nothing is recomputed.
 
@@ -11,6 +11,7 @@ with fp32 reduction, AdamW in its foreach form, batch 1, sequence 8192.
 """
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -48,18 +49,28 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
     optimizer.zero_grad()
 
 
-def in_turns(model: Llama, optimizer: torch.optim.Optimizer, steps: int) -> Dict[str, List[float]]:
-    """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine."""
+def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> Dict[str, List[float]]:
+    """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine. A tracker hears of allocations
+    from when it is made: each turn has one of its own, and without it there is none. Of two steps with a tracker the first one
+    names everything; `around` is what making, entering, leaving and dropping it takes."""
     from plimsoll import FSDPMemTracker
 
-    tracker = FSDPMemTracker(model, optimizer)
-    seconds: Dict[str, List[float]] = {"plain": [], "tracked": []}
-    for _ in range(steps):
-        for kind, scope in (("plain", contextlib.nullcontext()), ("tracked", tracker)):
-            with scope:
-                began = time.perf_counter()
-                step(model, optimizer)
-                seconds[kind].append(time.perf_counter() - began)
+    seconds: Dict[str, List[float]] = {"plain": [], "first": [], "tracked": [], "around": []}
+
+    def timed(kind: str) -> None:
+        began = time.perf_counter()
+        step(model, optimizer)
+        seconds[kind].append(time.perf_counter() - began)
+
+    for _ in range(turns):
+        timed("plain")
+        timed("plain")
+        began = time.perf_counter()
+        with FSDPMemTracker(model, optimizer):
+            timed("first")
+            timed("tracked")
+        seconds["around"].append(time.perf_counter() - began - seconds["first"][-1] - seconds["tracked"][-1])
+        gc.collect()
     return seconds
 
 

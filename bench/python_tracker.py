@@ -1,7 +1,8 @@
 """What plimsoll.FSDPMemTracker, the drop-in for Python, costs: Llama-3-8B with FSDP2 on 64 ranks, in one run.
 
-- a step on the pretend GPU, without and with the tracker, in turns, the fastest of each: with nothing recomputed, and with full
-  checkpointing, where the step is shorter and modules are called twice;
+- a step on the pretend GPU, while there is no tracker and with one, in turns, the fastest of each: with nothing recomputed, and
+  with full checkpointing, where the step is shorter and modules are called twice; beside it a tracker's first step, and what
+  making, entering, leaving and dropping it takes;
 - the latter under FakeTensorMode with torch's own;
 - the latter under `plimsoll run` with and without categories.
 
@@ -37,9 +38,10 @@ def main() -> None:
         folder = Path(name)
         for what, flags in (("nothing recomputed", ["--no-checkpoint"]), ("full checkpointing", [])):
             figures = run(folder, steps, "--tracked", *flags)
-            plain, tracked = min(figures["plain"]), min(figures["tracked"])
+            plain, first, tracked, around = (min(figures[kind]) for kind in ("plain", "first", "tracked", "around"))
             print(f"Llama-3-8B, FSDP2, 64 ranks, {what}, a step on the pretend GPU: {plain:.3f} s, with plimsoll's "
-                  f"FSDPMemTracker {tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more")
+                  f"FSDPMemTracker {tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more "
+                  f"(a tracker's first step {100 * (first / plain - 1):.1f} %; around the steps {around:.3f} s)")
         fake = min(run(folder, 3, "--fake")["step_seconds"][1:])
         print(f"under FakeTensorMode with torch's FSDPMemTracker: {fake:.3f} s, {fake / tracked:.1f} times the tracked step")
         seen = min(run(folder, steps, categories=True)["step_seconds"][1:])
