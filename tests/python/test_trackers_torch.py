@@ -82,6 +82,10 @@ def kind(name, where, torchs, ours, reason, **more):
     return Kind(name, where, torchs, frozenset(ours.split(", ")), reason, **more)
 
 
+# Bytes for each step: of the positions, and of what is computed from them.
+HELD = {"hf_llama": 6656, "hf_gpt2": 512}
+CHECKPOINTED, GENERATORS = 3, 5056 + 2 * 16  # blocks; bytes of the states of the CPU's generator and the GPU's
+
 KINDS = [
     kind(WORKSPACES, r"\| cuda:0$", UNSEEN, "Workspace",
          "cuBLAS takes them from the allocator without an operator: torch's hears of operators' outputs only"),
@@ -89,8 +93,9 @@ KINDS = [
          "of what is made outside of scopes ours hears on the CPU where a tracker is there, torch's nowhere", at_most=16384),
     kind("numbers that become tensors", r"\| cpu$", UNSEEN, "Activation, Temp",
          "an operator makes a tensor of a number, and may keep it for backward: it is nobody's output", at_most=4096),
-    kind("what torch's tracker holds", r"model=hf_\w+ .*checkpoint=reentrant", "Activation", UNSEEN,
-         "in torch's run something keeps a few inputs of the checkpoints of earlier steps alive"),
+    *(kind(f"what torch's tracker holds, {model}", rf"model={model} .*checkpoint=reentrant.*\| (?!0 (begin|forward|backward) )",
+           "Activation", UNSEEN, "in torch's run something keeps small inputs of the checkpoints of finished steps alive",
+           at_most=2 * held) for model, held in HELD.items()),
     kind("what nobody registered", r"\| cuda:0$", UNSEEN, "Other",
          "the GPU's total is all that is active on it; torch's counts what it was given or saw made"),
     kind("rests of blocks", r"model=large_llama", UNSEEN,
@@ -105,30 +110,38 @@ KINDS = [
          "torch's calls all that a step makes its state until the step is over"),
     kind("temporaries of an optimizer's step, FSDP", r"fsdp=1.*\|  \| peak \|", "OptState", "Temp",
          "torch's calls all that a step makes its state until the step is over"),
-    kind("recomputed outside of modules", AGAIN, "Temp", "Activation",
-         "what is run again in backward makes activations; torch's goes by modules, and calls what is outside of them Temp"),
     kind("states of random numbers", AGAIN + r".*\| cpu$", UNSEEN, "Activation, Temp",
-         "a checkpoint keeps the generators' states on the CPU; they are made without an operator that torch's sees"),
+         "a checkpoint keeps the generators' states on the CPU; they are made without an operator that torch's sees",
+         at_most=(CHECKPOINTED + 1) * GENERATORS + 4096),  # What there was before a recomputation is kept, too.
     kind("steps of Adam without memory", r"fake=1.*\| cpu$", UNSEEN, "Optstate",
          "a fake tensor that is made from a number, as the optimizer's count of steps, keeps a real one: ours counts both"),
     kind("named when it is taken, backward", r"fsdp=1.*\| (Peak Backward|peak) \|", "Temp",
          "Unsharded Param, All Gather, All Gather Input, Reduce Scatter, Reduce Scatter Output",
          "torch's names what is gathered into and reduced from when the collective begins, what it is reduced to when "
          "Post-Backward is over, and what is cast for an all-gather never"),
+    kind("what an operator takes for a gradient, or copies it with", r"fsdp=1.*\| (Peak Backward|peak) \| cuda:0$", UNSEEN,
+         "Unsharded Grad, Reduce Scatter", "where the allocator came to its most within it: torch's has not seen it yet, or never",
+         at_most=1024),
     kind("gradients of whole parameters",
          r"fsdp=1.*\| ((Before|After) (Pre|Post)-Backward|(Pre|Post)-Forward AC|Peak Backward|peak|\d backward) \|",
          "Temp", "Unsharded Grad",
          "torch's names them when Post-Backward of their module begins, ours when they come: the root's wait for long"),
 ]  # fmt: skip
 
+# What is run again in backward makes activations; torch's goes by modules, and calls what is outside of them Temp. In its run
+# these bytes are counted (trackers_step.py), and moved before anything is compared.
+RECOMPUTED = "recomputed outside of modules"
+
 # Cases in which torch's run is not the same run, and the allocator's count in it not comparable.
 OTHER_HISTORY = {
     r"model=large_llama": "which blocks are split depends on all that the process did before",
-    r"model=hf_\w+ .*checkpoint=reentrant": "see `what torch's tracker holds`",
 }
 
-# A peak that is higher than torch's may be of another instant; then what lasts is compared.
+# A peak of the GPU that is higher than torch's may be of another instant. What lasts is compared then; and all of it with what
+# torch's counts at the allocator's own instant, below. The CPU's has such an instant only where a GPU does the work, and there is
+# hardly anything on it.
 ANOTHER_INSTANT = "another instant"
+HARDLY_ANYTHING = 65536
 LASTING = ("Sharded Param", "Buffer", "Inputs", "Parameter")
 
 # States that are taken at another instant than torch's.
@@ -190,6 +203,14 @@ def shared(states):
     return {state: found for state, found in states.items() if state != "Post-Backward" or "Pre-Backward" in states}
 
 
+def peaks(ours, torchs):
+    """(module, state, ours, [what torch's counts where the allocator came to its most]) for all peaks."""
+    yield "", "peak", ours["peak"], torchs["at_peak"]
+    for name, states in torchs["at_peaks_of"].items():
+        for state, at in states.items():
+            yield from ((name, state, one, found) for one, found in zip(ours["modules"][name][state], at, strict=True))
+
+
 def instants(ours, torchs):
     """(module, state, ours, torch's, the allocator's count in torch's run) for all that both have."""
     for point, snapshot in torchs["points"].items():
@@ -202,18 +223,25 @@ def instants(ours, torchs):
                 yield name, state, one, other, active
 
 
-def unexplained(where, ours, torchs):
+def corrected(torchs):
+    again = torchs.get("Recomputed", 0)
+    return {**torchs, "Temp": torchs["Temp"] - again, "Activation": torchs["Activation"] + again} if again else torchs
+
+
+def unexplained(where, ours, torchs, another_instant=True):
     """({category: bytes that no kind explains}, names of the kinds that explain the rest)."""
-    categories = {*ours, *torchs} - {"Total", "Workspace"}
+    again = {RECOMPUTED} if torchs.get("Recomputed") else set()
+    torchs = corrected(torchs)
+    categories = {*ours, *torchs} - {"Total", "Workspace", "Recomputed"}
     more = {category: ours.get(category, 0) - torchs.get(category, 0) for category in categories}
     more[UNSEEN] = -sum(more.values())
-    always = {WORKSPACES} if ours.get("Workspace") and where.endswith("cuda:0") else set()
+    always = again | ({WORKSPACES} if ours.get("Workspace") and where.endswith("cuda:0") else set())
     gained = {category: size for category, size in more.items() if size > 0}
     lost = {category: -size for category, size in more.items() if size < 0}
     kinds = [
         kind for kind in KINDS
         if kind.torchs in lost and re.search(kind.where, where)
-        and 0 < sum(gained.get(category, 0) for category in kind.ours) <= kind.at_most
+        and 0 < min(lost[kind.torchs], sum(gained.get(category, 0) for category in kind.ours)) <= kind.at_most
     ]  # fmt: skip
     # Each set of what ours has more of can come from what torch's has more of, and the other way round (Hall).
     edges = {(kind.torchs, category) for kind in kinds for category in kind.ours}
@@ -225,7 +253,9 @@ def unexplained(where, ours, torchs):
             reached = {b for a, b in ways if a in chosen}
             if sum(own[category] for category in chosen) > sum(other.get(category, 0) for category in reached):
                 lasting = {*LASTING} & ({*lost} if "large_llama" in where else {*gained, *lost})
-                if re.search(PEAK, where) and lost.get(UNSEEN) and not lasting:
+                hardly = re.search(r"device=cuda:0.*\| cpu$", where) and ours["Total"] <= HARDLY_ANYTHING
+                may_be = hardly or (where.endswith("| cuda:0") and "fake=1" not in where)
+                if another_instant and may_be and re.search(PEAK, where) and lost.get(UNSEEN) and not lasting:
                     return {}, always | {ANOTHER_INSTANT}
                 return more, set()
     return {}, always | {kind.name for kind in kinds}
@@ -261,8 +291,24 @@ def test_every_total_is_what_the_allocator_counts_in_torchs_run(case):
         if active is not None and not any(re.search(where, f"{case} | {name} | {state} |") for where in ELSEWHERE):
             more = ours["cuda:0"]["Total"] - left - (active - left_in_torchs_run)
             # torch's does not count all: it is at most what the allocator counts.
-            if more if EXACT and not any(re.search(where, case) for where in OTHER_HISTORY) else more > 0 and not EXACT:
+            held = next((2 * size for model, size in HELD.items() if model in case and "reentrant" in case), 0)
+            wrong = not -held <= more <= 0 if EXACT else more > 0
+            if wrong and not (EXACT and any(re.search(where, case) for where in OTHER_HISTORY)):
                 different[name, state] = f"{active} and not {active + more}: {more:+}"
+    fail_if(different, case)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "device=cuda" in case and "fake=1" not in case and "large_" not in case])
+def test_every_peak_is_the_instant_at_which_the_allocator_came_to_its_most_in_torchs_run(case):
+    """In every category, with what is inside of the operator that it came to it in, and nothing of another instant."""
+    different = {}
+    for name, state, ours, at in peaks(*pair(case)):
+        where = f"{case} | {name} | {state} | cuda:0"
+        if any(re.search(elsewhere, where) for elsewhere in ELSEWHERE):
+            continue
+        found = [unexplained(where, ours["cuda:0"], books.get("cuda:0", {}), another_instant=False)[0] for books in at]
+        if all(found):
+            different[name, state] = found
     fail_if(different, case)
 
 
@@ -271,6 +317,13 @@ def test_every_total_is_what_the_allocator_counts_in_torchs_run(case):
 def test_every_total_is_what_the_allocator_counts(case):
     ours, _ = pair(case)
     assert {point: snapshot["cuda:0"]["Total"] for point, snapshot in ours["points"].items()} == ours["here"]
+
+
+@pytest.mark.skipif(not EXACT, reason="ours is not there")
+@pytest.mark.parametrize("case", [case for case in ALONE if "device=cpu" in case and "fake=1" not in case])
+def test_the_peak_on_cpu_is_what_the_profiler_hears_of_the_allocator(case):
+    ours, _ = pair(case)
+    assert ours["peak"]["cpu"]["Total"] == ours["points"]["0 begin"]["cpu"]["Total"] + ours["added_at_most"]
 
 
 @pytest.mark.parametrize("case", [case for case in ALONE if "fake=1" in case])
@@ -344,8 +397,12 @@ def test_every_kind_of_difference_is_seen():
         for name, state, ours, torchs, _ in instants(*pair(case)):
             for device in ours.keys() | torchs.keys():
                 seen |= unexplained(f"{case} | {name} | {state} | {device}", ours.get(device, {}), torchs.get(device, {}))[1]
+        for name, state, ours, at in peaks(*pair(case)) if "fake=1" not in case and "device=cuda" in case else ():
+            for books in at:
+                where = f"{case} | {name} | {state} | cuda:0"
+                seen |= unexplained(where, ours["cuda:0"], books.get("cuda:0", {}), another_instant=False)[1]
     # Nobody's memory is what an earlier case left behind, where it left any.
-    assert {ANOTHER_INSTANT, *(kind.name for kind in KINDS)} - seen <= {"what nobody registered"}
+    assert {ANOTHER_INSTANT, RECOMPUTED, *(kind.name for kind in KINDS)} - seen <= {"what nobody registered"}
 
 
 def test_the_cases_differ_in_what_torchs_says():

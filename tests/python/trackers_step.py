@@ -7,13 +7,18 @@ each on standard output:
 
     {"points": {point: SNAPSHOT}, "peak": SNAPSHOT, "modules": {name: {state: [SNAPSHOT, …]}}, "own": {name: [bytes, …]},
      "active": {point: bytes}, "active_of": {name: {state: [bytes, …]}}, "here": {point: bytes}, "left": bytes,
-     "printed": [line, …]}
+     "at_peak": [SNAPSHOT, …], "at_peaks_of": {name: {state: [[SNAPSHOT, …], …]}}, "printed": [line, …],
+     "added_at_most": bytes}
 
 `active` and `active_of` are the GPU's allocator's count at the same instants (at peaks, the most that it came to); torch's side
-asks for it, because it does not have it. `here` is its count after each look; `left` is what earlier cases left there.
+asks for it, because it does not have it. So it does for `at_peak` and `at_peaks_of`, what torch's tracker counted before and
+after the operators in which the allocator came to its most. `here` is its count after each look; `left` is what earlier cases
+left there. In torch's snapshots "Recomputed" is as much of Temp as was made by what runs again in backward. On CPU `added_at_most`
+is what the profiler heard there to be at most, beyond what there was.
 """
 
 import contextlib
+import functools
 import gc
 import io
 import json
@@ -24,6 +29,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 import trackers_which
+from profiled import peak_on_cpu
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
@@ -135,40 +141,79 @@ def shard(model, layers):
     fully_shard(model, mp_policy=policy)
 
 
+class Peak:
+    """The most that the allocator came to, and what torch's tracker counted around the operators in which it did."""
+
+    def __init__(self):
+        self.bytes, self.instants = 0, []
+
+    def see(self, reached, instants):
+        if reached > self.bytes:
+            self.bytes, self.instants = reached, []
+        if reached == self.bytes:
+            self.instants += [copied(books) for books in instants if books not in self.instants]
+
+
+def copied(snapshot):
+    return {device: dict(books) for device, books in snapshot.items()}
+
+
 def with_allocators_books(Tracker, states):
-    """torch's tracker, which besides each of its snapshots asks the GPU's allocator. `states`: the names of its two peaks."""
+    """torch's tracker, which besides each of its snapshots asks the GPU's allocator, and which counts what it takes for temporaries
+    of backward though it is run again there. `states`: the names of its two peaks."""
 
     class Asking(Tracker):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.highest, self.active_of = 0, {}
+            self.highest, self.highest_of = Peak(), {}
+            self.before, self.run_again = {}, set()
+            self.is_on_gpu = True  # Otherwise the allocator has nothing to say.
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.before = copied(self._curr_mem_snap)
+            return super().__torch_dispatch__(func, types, args, kwargs)
 
         def _update_peak_stats(self, peak_state):
             super()._update_peak_stats(peak_state)
-            self.note_highest()
+            self.note_highest(self.before, self._curr_mem_snap)
 
         def get_tracker_snapshot(self, type="current"):
-            self.note_highest()
+            self.note_highest(self._curr_mem_snap)
             snapshot = super().get_tracker_snapshot(type)
             if type == "current" and GPU in snapshot:
                 snapshot[GPU]["Active"] = active_bytes("current")
             return snapshot
 
-        def note_highest(self):
+        def note_highest(self, *instants):
             """What was reached since the last time is of the modules that the tracker counts it for."""
+            if not self.is_on_gpu:
+                return
             reached = active_bytes("peak")
             torch.cuda.reset_peak_memory_stats()
-            self.highest = max(self.highest, reached)
+            self.highest.see(reached, instants)
             state = states.PEAK_BW if self._mod_tracker.is_bw else states.PEAK_FW
             for module in self.memory_tracking.values():
                 if module.mod_fqn in self._mod_tracker.parents and state in module.snapshots:
-                    peaks = self.active_of.setdefault(module.mod_fqn, {}).setdefault(state.value, [])
-                    peaks += [0] * (len(module.snapshots[state]) - len(peaks))
-                    peaks[-1] = max(peaks[-1], reached)
+                    peaks = self.highest_of.setdefault(module.mod_fqn, {}).setdefault(state.value, [])
+                    peaks += [Peak() for _ in range(len(module.snapshots[state]) - len(peaks))]
+                    peaks[-1].see(reached, instants)
 
         def reset_mod_stats(self):
             super().reset_mod_stats()
-            self.active_of.clear()
+            self.highest_of.clear()
+
+        def _update_snap(self, u_type, winfo, old_mem_consumed=None, old_reftype=None):
+            """In backward only what runs again has gradients enabled."""
+            super()._update_snap(u_type, winfo, old_mem_consumed, old_reftype)
+            if u_type.name == "ADD" and winfo.reftype.value == "Temp" and self._mod_tracker.is_bw and torch.is_grad_enabled():
+                self.run_again.add(winfo)
+            if winfo in self.run_again and winfo.device in self._curr_mem_snap:
+                size = winfo.mem_consumed
+                more = {"ADD": size, "SIZE": size - (old_mem_consumed or 0), "REF": -size, "DEL": -size}[u_type.name]
+                books = self._curr_mem_snap[winfo.device]
+                books["Recomputed"] = books.get("Recomputed", 0) + more
+            if u_type.name in ("REF", "DEL"):
+                self.run_again.discard(winfo)
 
     return Asking
 
@@ -231,6 +276,10 @@ def sorted_out(snapshot):
     return found, active
 
 
+def plain_instants(peak):
+    return [trackers_which.plain(snapshot) for snapshot in peak.instants]
+
+
 def run(words):
     with FakeTensorMode() if words.get("fake") == "1" else contextlib.nullcontext():
         return run_steps(words)
@@ -248,16 +297,26 @@ def run_steps(words):
     optimizer = make_optimizer(words.get("optimizer", "adamw"), model.parameters())
     torch.cuda.reset_peak_memory_stats()
     tracker = FSDPTracker(model, optimizer) if under_fsdp else PlainTracker()
+    tracker.is_on_gpu = device != "cpu" and words.get("fake") != "1"
     tracker.track_inputs((batch,)) if under_fsdp else tracker.track_external(model, optimizer, batch)
-    found = {"points": {}, "active": {}, "here": {}, "modules": {}, "own": {}, "active_of": getattr(tracker, "active_of", {})}
+    found = {"points": {}, "active": {}, "here": {}, "modules": {}, "own": {}, "active_of": {}}
 
     def look(point):
         found["points"][point], found["active"][point] = sorted_out(tracker.get_tracker_snapshot("current"))
         found["here"][point] = active_bytes("current")
 
-    two_steps(tracker, model, optimizer, batch, look)
+    steps = functools.partial(two_steps, tracker, model, optimizer, batch, look)
+    if device == "cpu" and words.get("fake") != "1" and not TORCHS:
+        found["added_at_most"] = peak_on_cpu(steps)
+    else:
+        steps()
     found["peak"], _ = sorted_out(tracker.get_tracker_snapshot("peak"))
-    found["active"]["peak"] = tracker.highest if TORCHS else active_bytes("peak")
+    found["active"]["peak"] = tracker.highest.bytes if TORCHS else active_bytes("peak")
+    found["at_peak"] = plain_instants(tracker.highest) if TORCHS else []
+    found["at_peaks_of"] = {}
+    for name, states in tracker.highest_of.items() if TORCHS else ():
+        found["active_of"][name] = {state: [peak.bytes for peak in peaks] for state, peaks in states.items()}
+        found["at_peaks_of"][name] = {state: [plain_instants(peak) for peak in peaks] for state, peaks in states.items()}
     for stats in tracker.memory_tracking.values():
         states = found["modules"][stats.mod_fqn] = {}
         for state, snapshots in stats.snapshots.items():
@@ -276,7 +335,7 @@ def printed(tracker):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         for units in ("B", "KiB"):  # In larger ones torch's total is nothing, and not printed.
             tracker.display_snapshot("current", units=units)
-    return [line for line in text.getvalue().splitlines() if "Active:" not in line]
+    return [line for line in text.getvalue().splitlines() if "Active:" not in line and "Recomputed:" not in line]
 
 
 def settle():
