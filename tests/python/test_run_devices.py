@@ -6,7 +6,7 @@ import pytest
 
 SEVERAL = """
     import json, torch
-    blocks = [torch.empty(1 << (20 + number), device=f"cuda:{number}") for number in range(torch.cuda.device_count())]
+    blocks = [torch.empty(10 << (20 + number), dtype=torch.uint8, device=f"cuda:{number}") for number in range(torch.cuda.device_count())]
     print(json.dumps([torch.cuda.memory_reserved(number) for number in range(torch.cuda.device_count())]))
 """
 
@@ -28,14 +28,14 @@ VISIBLE = """
 def test_a_script_of_one_rank_uses_as_many_cards_as_it_is_told(plimsoll_run, script):
     run = plimsoll_run("--gpus-per-node", 4, script(SEVERAL))
     reserved = json.loads(run.stdout.splitlines()[0])
-    assert reserved == [4 << 20, 8 << 20, 16 << 20, 32 << 20]
+    assert reserved == [10 << 20, 20 << 20, 40 << 20, 80 << 20]
     assert run.json["device"] == 3
     assert run.json["peak"]["reserved_bytes"] == reserved[3]
     assert [other["reserved_peak_bytes"] for other in run.json["other_devices"]] == reserved[:3]
 
 
 def test_a_script_of_one_rank_that_is_told_nothing_has_one_card(plimsoll_run, script):
-    assert json.loads(plimsoll_run(script(SEVERAL)).stdout.splitlines()[0]) == [4 << 20]
+    assert json.loads(plimsoll_run(script(SEVERAL)).stdout.splitlines()[0]) == [10 << 20]
 
 
 @pytest.mark.parametrize("shown", ["2,0", "3,9,1", "1,1", "", "{3},{1}", "{0},2"])

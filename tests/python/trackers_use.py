@@ -188,9 +188,8 @@ OF_FSDP2 = {"FSDPParamGroup.unshard", "FSDPParamGroup.post_backward", "FSDPParam
             "torch.distributed.fsdp._fully_shard._fsdp_collectives.torch"}  # fmt: skip
 
 
-def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter", until_dropped=True):
-    """But that gradients are named by one hook on each parameter: by a tracker of memory until it is dropped; of whole ones under
-    FSDP2 for all trackers of the process, for good."""
+def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter"):
+    """But that a tracker of memory names gradients by one hook on each parameter, under FSDP2 on whole ones, until it is dropped."""
     for place in ("nowhere", "forward", "backward", "step"):
         training = model, optimizer, _ = breaking(sharded)
         before = what_is_torchs.there_is(model, optimizer)
@@ -214,7 +213,7 @@ def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter", un
             assert tracker._native.parents() == {"Global"}, (place, tracker._native.parents())
         del tracker, tracked
         gc.collect()
-        assert left() == ([] if until_dropped else sorted(hooks_left)), (place, left())
+        assert left() == [], (place, left())
 
 
 @claim
@@ -233,7 +232,7 @@ def an_exception_under_fsdp_passes_and_leaves_nothing_behind():
     dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     try:
         expected = EXCHANGED | OF_FSDP2
-        a_scope_leaves_all_as_it_was(FSDPMemTracker, True, expected, hooked="whole parameter", until_dropped=False)
+        a_scope_leaves_all_as_it_was(FSDPMemTracker, True, expected, hooked="whole parameter")
     finally:
         dist.destroy_process_group()
 

@@ -40,8 +40,9 @@ using Below = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
 
 void find_below(torch::nn::Module& module, const std::string& path, std::vector<Below>& found) {
   for (const auto& [name, child] : nn::children_of(module)) {
-    found.emplace_back(path + "." + name, child);
-    find_below(*child, found.back().first, found);
+    const auto path_of_child = path + "." + name;
+    found.emplace_back(path_of_child, child);
+    find_below(*child, path_of_child, found);
   }
 }
 

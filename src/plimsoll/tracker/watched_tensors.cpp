@@ -75,7 +75,7 @@ void WatchedTensors::name(const Seen& seen) {
   books_->name_tensor(tensor, seen.category, seen.owner);
   const auto allocation = allocation_of(tensor);
   std::vector<nn::HookHandle> handles;
-  if (seen.category == categories::kParameter) {
+  if (seen.category == categories::kParameter && tensor.is_leaf()) {  // FSDP1 puts views in the place of parameters.
     if (tensor.grad().defined()) books_->name_tensor(tensor.grad(), categories::kGradient, seen.owner);
     if (tensor.requires_grad() && !seen.hooked) handles = hook_gradients(tensor);
   }
@@ -134,7 +134,7 @@ void WatchedTensors::look_again() {
   }
   for (auto& handle : to_remove) handle.remove();
   for (const auto& seen : all) {
-    const bool unnamed = seen.tensor.requires_grad() && (!seen.hooked || seen.tensor.grad().defined());
+    const bool unnamed = seen.tensor.requires_grad() && seen.tensor.is_leaf() && (!seen.hooked || seen.tensor.grad().defined());
     if (allocation_of(seen.tensor) != seen.allocation || unnamed) name(seen);
   }
 }
