@@ -4,7 +4,8 @@ A tracker of the native part (plimsoll.trackers) stands from the initialisation 
 every block; modules, optimizers and checkpoints by the hooks that drop-in trackers use; FSDP2 as soon as the script imports it.
 Where there is no native part for this torch, the record says so and has everything else.
 
-Compiled code is left as it is: while any runs, module hooks are away, and memory is that of the module around it.
+Compiled code is left as it is: while any runs, module hooks are away, and memory is that of the module around it. What a model
+holds that is compiled as a whole is known when it is called.
 """
 
 import importlib
@@ -92,6 +93,15 @@ class Attribution:
             self._trees.look(self._native.roots())
 
     # -- compiled code -----------------------------------------------------------------------------------------------------
+
+    def compiled_model_called(self, model: Any) -> None:
+        self._defects.guarded(None, self._name_what_it_holds, model)
+
+    def _name_what_it_holds(self, model: Any) -> None:
+        if self._native is None or self._compiled or len(self._native.parents()) > 1:
+            return  # Else what is around it is known, and it by that.
+        self._native.track_module(model)
+        self._trees.look([(type(model).__name__, model)])
 
     def compiled_code_entered(self) -> None:
         self._compiled += 1

@@ -111,6 +111,7 @@ class Compiled:
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             hooks.forward_begins()
+            attribution.compiled_model_called(self._orig_mod)
             attribution.compiled_code_entered()
             try:
                 return original(self, *args, **kwargs)
