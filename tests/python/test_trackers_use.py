@@ -1,4 +1,4 @@
-"""The drop-in trackers in good and in bad use. The claims are the functions of trackers_use.py and trackers_hooks.py."""
+"""The drop-in trackers in good and in bad use. The claims are the functions of the programs."""
 
 import functools
 from pathlib import Path
@@ -7,7 +7,8 @@ import claims
 import needs
 import pytest
 
-PROGRAMS = [Path(__file__).with_name(name) for name in ("trackers_use.py", "trackers_hooks.py")]
+NAMES = ("trackers_use.py", "trackers_hooks.py", "trackers_raising.py", "trackers_beside.py")
+PROGRAMS = [Path(__file__).with_name(name) for name in NAMES]
 WHY_NOT = needs.why_no_package()
 pytestmark = [
     pytest.mark.xdist_group("trackers_use"),  # What a program says is kept for all tests.

@@ -1,0 +1,28 @@
+"""Small trainings for programs of claims, and what is asked of them."""
+
+import torch
+from torch import nn
+
+
+def mlp(device="cpu", width=64):
+    model = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width)).to(device)
+    return model, torch.optim.AdamW(model.parameters()), torch.ones(8, width, device=device)
+
+
+def step(model, optimizer, batch):
+    model(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def total(tracker, device="cpu", type="peak"):
+    return tracker.get_tracker_snapshot(type)[torch.device(device)]["Total"]
+
+
+def raises(kind, part, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except kind as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"nothing was raised, where {kind.__name__} was due")
