@@ -1,10 +1,11 @@
 #include "plimsoll/capture/noted_storages.h"
 
 #include <c10/core/Allocator.h>
-#include <c10/util/flat_hash_map.h>
 
 #include <memory>
 #include <mutex>
+#include <unordered_map>
+#include <utility>
 
 #include "plimsoll/capture/registry.h"
 
@@ -17,20 +18,47 @@ namespace {
 
 /// Which device a noted storage stands for; in the registry it goes by its own address. Never destroyed, because
 /// deleters outlive every static object.
-struct Noted {
-  std::mutex mutex;
-  ska::flat_hash_map<const void*, c10::Device> devices;
-
+class Noted {
+ public:
   static Noted& of_process() {
     static auto* const noted = new Noted;
     return *noted;
   }
 
-  std::optional<c10::Device> device_of(const void* storage) {
-    std::lock_guard lock(mutex);
-    const auto found = devices.find(storage);
-    return found == devices.end() ? std::nullopt : std::optional(found->second);
+  void set(const void* storage, c10::Device device, Bytes bytes) {
+    std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = storages_.try_emplace(storage, Entry{device, 0});
+    totals_[device] += bytes - std::exchange(entry->second.bytes, bytes);
   }
+
+  void erase(const void* storage) {
+    std::lock_guard lock(mutex_);
+    const auto entry = storages_.find(storage);
+    if (entry == storages_.end()) return;
+    totals_[entry->second.device] -= entry->second.bytes;
+    storages_.erase(entry);
+  }
+
+  std::optional<c10::Device> device_of(const void* storage) const {
+    std::lock_guard lock(mutex_);
+    const auto found = storages_.find(storage);
+    return found == storages_.end() ? std::nullopt : std::optional(found->second.device);
+  }
+
+  Bytes total(c10::Device device) const {
+    std::lock_guard lock(mutex_);
+    const auto found = totals_.find(device);
+    return found == totals_.end() ? 0 : found->second;
+  }
+
+ private:
+  struct Entry {
+    c10::Device device;
+    Bytes bytes;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, Entry> storages_;
+  std::unordered_map<c10::Device, Bytes> totals_;
 };
 
 Bytes counted(c10::Device device, Bytes bytes) {
@@ -42,10 +70,7 @@ void release_noted(void* storage) {
   auto& noted = Noted::of_process();
   const auto device = noted.device_of(storage);
   if (!device) return;
-  {
-    std::lock_guard lock(noted.mutex);
-    noted.devices.erase(storage);
-  }
+  noted.erase(storage);
   Registry::of_process().freed(*device, storage);
 }
 
@@ -55,11 +80,7 @@ bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes) 
   auto* const implementation = storage.unsafeGetStorageImpl();
   auto& pointer = implementation->_mutable_data_ptr_no_checks();
   if (pointer.get() != nullptr || pointer.get_context() != nullptr) return false;
-  {
-    auto& noted = Noted::of_process();
-    std::lock_guard lock(noted.mutex);
-    noted.devices.insert_or_assign(implementation, device);
-  }
+  Noted::of_process().set(implementation, device, counted(device, bytes));
   pointer = c10::DataPtr(nullptr, implementation, &release_noted, pointer.device());
   Registry::of_process().allocated(device, implementation, counted(device, bytes), kNoStream);
   return true;
@@ -68,9 +89,12 @@ bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes) 
 void noted_storage_resized(const c10::Storage& storage, Bytes bytes) {
   const void* const implementation = storage.unsafeGetStorageImpl();
   if (const auto device = Noted::of_process().device_of(implementation)) {
+    Noted::of_process().set(implementation, *device, counted(*device, bytes));
     Registry::of_process().resized(*device, implementation, counted(*device, bytes));
   }
 }
+
+Bytes noted_bytes(c10::Device device) { return Noted::of_process().total(device); }
 
 std::optional<Registry::Found> find_noted(const c10::Storage& storage) {
   const void* const implementation = storage.unsafeGetStorageImpl();

@@ -20,6 +20,9 @@ bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes);
 /// It has another size now. Nothing happens for one that is not noted.
 void noted_storage_resized(const c10::Storage& storage, Bytes bytes);
 
+/// What is noted for a device: beside what its allocator knows of.
+Bytes noted_bytes(c10::Device device);
+
 /// The allocation that a noted storage is.
 std::optional<Registry::Found> find_noted(const c10::Storage& storage);
 

@@ -12,6 +12,7 @@
 #include "capture/recording_listener.h"
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/cuda_trace.h"
+#include "plimsoll/capture/noted_storages.h"
 
 namespace plimsoll::capture {
 
@@ -29,6 +30,21 @@ std::int64_t allocator_reserved() { return allocator::getDeviceStats(0).reserved
 std::int64_t some_size(std::mt19937& random) {
   const std::int64_t limits[] = {600, 5000, 900'000, 1'300'000, 9'000'000, 30'000'000};
   return 1 + static_cast<std::int64_t>(random() % limits[random() % std::size(limits)]);
+}
+
+TEST_CASE("storages that only stand for memory of the GPU are counted beside what its allocator counts") {
+  RecordingListener listener;
+  const Subscription subscription(listener);
+  const auto fake = at::empty({1000}, at::TensorOptions().device(c10::kMeta).dtype(at::kByte));
+  note_storage(fake.storage(), kGpu, 1000);
+  const auto tensor = at::empty({9'000'000}, kOnGpu);
+  settle();
+  CHECK(listener.total(kGpu) == allocator_active() + 1024);
+  noted_storage_resized(fake.storage(), 100);
+  const auto other = at::empty({600}, kOnGpu);
+  settle();
+  CHECK(listener.total(kGpu) == allocator_active() + 512);
+  CHECK(listener.defects.empty());
 }
 
 TEST_CASE("the books are the allocator's, to the byte, after every event") {

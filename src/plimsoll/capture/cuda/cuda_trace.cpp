@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plimsoll/capture/cuda/workspaces.h"
+#include "plimsoll/capture/noted_storages.h"
 #include "plimsoll/capture/registry.h"
 
 // [Note: the size of a block]
@@ -148,7 +149,7 @@ class CudaTrace {
   static void settle(Device& device, c10::DeviceIndex index, Bytes active) noexcept {
     auto& registry = Registry::of_process();
     const c10::Device where(c10::kCUDA, index);
-    const auto known = registry.total(where);
+    const auto known = registry.total(where) - noted_bytes(where);
     if (active != known) {
       if (device.unsettled == nullptr || active < known) {
         registry.defect("the books of a GPU and its allocator's do not agree: memory was allocated or freed unseen");
