@@ -31,7 +31,7 @@ def example(plimsoll_run):
         assert (result.json["world_size"], result.json["rank"]) == (world, rank)
         assert (result.json["finished_steps"], len(result.json["steps"])) == (steps, steps)
         assert result.json["unpretended"] == []
-        check_contents(name, args, world, result)
+        check_contents(name, args, world, rank, result)
         return result
 
     return run
@@ -47,7 +47,7 @@ def at_rest(run):
     return [step["phases"]["optimizer"]["active_end_bytes"] for step in run.json["steps"]]
 
 
-def check_contents(name, args, world, run):
+def check_contents(name, args, world, rank, run):
     """Every byte of the peak has a category and a cause; parameters are all there, and as much state as the optimizer has of them."""
     peak = run.json["peak"]
     found = peak["categories"]
@@ -56,12 +56,18 @@ def check_contents(name, args, world, run):
     assert sum(found.values()) == peak["active_bytes"] == sum(cause["bytes"] for cause in run.json["causes"])
     if name == "train_fsdp1.py":
         assert found["Parameter"] >= 4 * (SPLIT + WHOLE) // world and 0 < found["OptState"] < found["Parameter"] * 2
-    elif name == "train_llama.py":  # Of an empty shard there is memory, and no state.
-        assert 0 < found["OptState"] <= 2 * found["Sharded Param"]
+        return
+    parameters = found["Sharded Param" if "Sharded Param" in found else "Parameter"]
+    if name == "train_fsdp2.py":
+        ranks = world // 2 if "--hsdp" in args else world
+        assert parameters == sum(rounded(padded) for group in GROUPS for padded, _ in shards(group, ranks, rank % ranks))
+        assert found["OptState"] == 2 * sum(rounded(own) for group in GROUPS for _, own in shards(group, ranks, rank % ranks))
+    elif name in ("train_llama.py", "train_compile_fsdp2.py"):  # Of an empty shard there is memory, and no state.
+        assert 0 < found["OptState"] <= 2 * parameters
     else:
-        parameters = found["Sharded Param" if "Sharded Param" in found else "Parameter"]
         assert parameters == parameters_of(name, args, world) or parameters_of(name, args, world) is None
-        counts = 8 * rounded(1) if name == "train_cuda_graph.py" else 0  # of steps: there they are on the GPU
+        # Of steps: captured and fused optimizers count them on the GPU, each parameter's by itself.
+        counts = rounded(1) * {"train_cuda_graph.py": 8, "train_compile.py": 12}.get(name, 0)
         assert found["OptState"] == (1 if name == "train_amp.py" else 2) * parameters + counts
 
 
@@ -77,10 +83,9 @@ def parameters_of(name, args, world):
         return 4 * (SPLIT + WHOLE)
     if name == "track_fsdp.py":
         return 4 * (rounded(4096 * 4096 // world) + rounded(4096 // world))
-    if name in ("train_fsdp2.py", "train_tp_fsdp2.py"):
-        tp = args[1] if name == "train_tp_fsdp2.py" else 1
-        ranks = world // tp // (2 if "--hsdp" in args else 1)
-        norms = 2 * LAYERS + 1
+    if name == "train_tp_fsdp2.py":
+        tp, norms = args[1], 2 * LAYERS + 1
+        ranks = world // tp
         return 4 * (SPLIT // tp + 2 * VOCAB * DIM) // ranks + norms * rounded(DIM // ranks)
     return None
 
@@ -163,16 +168,20 @@ def parameter_bytes(run):
     return int(re.search(r"(\d+) bytes of parameters", run.stdout).group(1))
 
 
+def shards(group, ranks, rank):
+    """Of each parameter what a rank has, in elements: padded to what the first rank has, and its own."""
+    for rows, columns in group:
+        chunk = -(-rows // ranks)
+        yield chunk * columns, max(0, min(chunk, rows - rank * chunk)) * columns
+
+
 def fsdp2_at_rest(ranks, rank):
     """What a rank of FSDP2 keeps after a step: its rows of each parameter, padded to the rows of the first rank; two moments,
     not padded; the gradients of each group, which came out of one reduction; workspaces and data."""
     total = DATA + 2 * WORKSPACE
     for group in GROUPS:
-        chunks = [(-(-rows // ranks), rows, columns) for rows, columns in group]
-        own = [max(0, min(chunk, rows - rank * chunk)) * columns for chunk, rows, columns in chunks]
-        total += sum(rounded(chunk * columns) for chunk, _, columns in chunks)
-        total += 2 * sum(map(rounded, own))
-        total += rounded(sum(chunk * columns for chunk, _, columns in chunks))
+        padded, own = zip(*shards(group, ranks, rank))
+        total += sum(map(rounded, padded)) + 2 * sum(map(rounded, own)) + rounded(sum(padded))
     return total
 
 

@@ -95,9 +95,9 @@ def runs(file: str) -> None:
 
 
 def runs_as_module(name: str) -> None:
-    """`python -m name` runs: its package is the user's, unless it is torch or Python's own (a launcher, a profiler)."""
+    """`python -m name` runs: its package is the user's, unless it is torch, Python's own (a launcher, a profiler) or ours."""
     top = name.partition(".")[0]
-    if top == "torch" or top in sys.stdlib_module_names:
+    if top in ("torch", __name__.partition(".")[0]) or top in sys.stdlib_module_names:
         return
     try:
         spec = importlib.util.find_spec(top)  # of a top-level name: nothing is imported
