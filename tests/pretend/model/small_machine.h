@@ -20,4 +20,12 @@ inline Profile small_profile() {
   return profile;
 }
 
+/// A kernel that is put on a stream.
+inline Event launch(const char* name) {
+  Event event;
+  event.kind = Happening::kLaunch;
+  event.name = name;
+  return event;
+}
+
 }  // namespace plimsoll::pretend

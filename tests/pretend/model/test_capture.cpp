@@ -11,14 +11,6 @@ namespace {
 
 using How = EndedCapture::How;
 
-/// A kernel of a graph to be.
-Event kernel(const char* name) {
-  Event event;
-  event.kind = Happening::kLaunch;
-  event.name = name;
-  return event;
-}
-
 }  // namespace
 
 TEST_CASE("captured work is not done but kept, and a launch of the graph reports it") {
@@ -27,7 +19,7 @@ TEST_CASE("captured work is not done but kept, and a launch of the graph reports
   REQUIRE(machine.begin_capture(*stream, nullptr));
   CHECK_FALSE(machine.begin_capture(*stream, nullptr));
   int host_calls = 0;
-  machine.enqueue(*stream, kernel("captured"), [&] { ++host_calls; });
+  machine.enqueue(*stream, launch("captured"), [&] { ++host_calls; });
   CHECK(machine.launches() == 0);
   CHECK(host_calls == 0);
   Graph* graph = machine.end_capture(*stream).graph;
@@ -54,7 +46,7 @@ TEST_CASE("a stream that waits for a captured stream's event joins the capture a
   machine.record(*event, *origin);
   CHECK(machine.wait(*other, *event) == Waited::kDone);
   CHECK(machine.capture_of(*other)->id == machine.capture_of(*origin)->id);
-  machine.enqueue(*other, kernel("joined"));
+  machine.enqueue(*other, launch("joined"));
   CHECK(machine.end_capture(*other).how == How::kNotOrigin);
   machine.record(*event, *other);
   CHECK(machine.wait(*origin, *event) == Waited::kDone);
@@ -73,12 +65,12 @@ TEST_CASE("a capture whose origin never waited for another stream's work comes t
   StreamEvent* event = machine.create_event(0, 0);
   const auto fork = [&] {
     REQUIRE(machine.begin_capture(*origin, nullptr));
-    machine.enqueue(*origin, kernel("first"));
+    machine.enqueue(*origin, launch("first"));
     machine.record(*event, *origin);
     machine.wait(*other, *event);
   };
   fork();
-  machine.enqueue(*other, kernel("left alone"));
+  machine.enqueue(*other, launch("left alone"));
   const EndedCapture unjoined = machine.end_capture(*origin);
   CHECK(unjoined.how == How::kUnjoined);
   CHECK(unjoined.graph == nullptr);
@@ -109,14 +101,14 @@ TEST_CASE("a graph's edges are what streams and events demand, and no more") {
   StreamEvent* fork = machine.create_event(0, 0);
   StreamEvent* join = machine.create_event(0, 0);
   REQUIRE(machine.begin_capture(*origin, nullptr));
-  machine.enqueue(*origin, kernel("first"));
+  machine.enqueue(*origin, launch("first"));
   machine.record(*fork, *origin);
   machine.wait(*side, *fork);
-  machine.enqueue(*origin, kernel("left"));
-  machine.enqueue(*side, kernel("right"));
+  machine.enqueue(*origin, launch("left"));
+  machine.enqueue(*side, launch("right"));
   machine.record(*join, *side);
   machine.wait(*origin, *join);
-  machine.enqueue(*origin, kernel("last"));
+  machine.enqueue(*origin, launch("last"));
   Graph* graph = machine.end_capture(*origin).graph;
   const auto before = [&](std::size_t node) {
     std::vector<std::string> names;

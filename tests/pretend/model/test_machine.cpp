@@ -10,17 +10,6 @@
 using namespace plimsoll::pretend;
 using namespace plimsoll::literals;
 
-namespace {
-
-Event launch(const char* name) {
-  Event event;
-  event.kind = Happening::kLaunch;
-  event.name = name;
-  return event;
-}
-
-}  // namespace
-
 TEST_CASE("a machine without cards is refused") {
   CHECK_THROWS_AS(Machine({.profile = small_profile(), .cards = 0}), plimsoll::InvalidArgument);
 }
