@@ -1,5 +1,6 @@
 """Claims of test_trackers_use.py about hooks: what the script's own get, what is raised, and what is left behind."""
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -50,6 +51,71 @@ def seen_in_forward(kind):
 def hooks_in_forward_get_what_torchs_get():
     torchs = seen_in_forward(torch.distributed._tools.mod_tracker.ModTracker)
     assert seen_in_forward(ModTracker) == torchs and len(torchs) == 4
+
+
+class Stubborn(nn.Module):
+    """What it gives means something else to others."""
+
+    def forward(self, x):
+        return NotImplemented if x is None else x
+
+
+def calls_of_all_kinds_of_modules(hooked, order):
+    """What the modules, the script's own hooks and the callers see, one after the other."""
+
+    def say(what, result=None):
+        return lambda *_: (order.append(what), result)[1]
+
+    plain, own = Stubborn(), Stubborn()
+    own.register_forward_pre_hook(say("own before"))
+    own.register_forward_hook(say("own after", 7))
+    everybodys = []
+    for turn in range(2):
+        with hooked():
+            order.append(plain(None) is NotImplemented)
+            order.append((plain(1), own(2)))
+            for module in (plain, own):
+                try:
+                    module(3, 4)
+                except TypeError as error:
+                    order.append(str(error))
+            plain.forward = lambda x: x + 100  # An attribute of its own comes before the class's.
+            order.append(plain(5))
+            del plain.forward
+        everybodys.append(nn.modules.module.register_module_forward_pre_hook(say("everybody's before")))
+        everybodys.append(nn.modules.module.register_module_forward_hook(say("everybody's after", 8)))
+    for handle in everybodys:
+        handle.remove()
+    return order
+
+
+@claim
+def modules_are_called_as_without_us():
+    original = nn.Module._call_impl
+    assert calls_of_all_kinds_of_modules(MemTracker, []) == calls_of_all_kinds_of_modules(contextlib.nullcontext, [])
+    assert nn.Module._call_impl is original
+
+
+@claim
+def another_who_calls_modules_in_his_way_stays():
+    original, seen = nn.Module._call_impl, []
+    with MemTracker():
+        ours = nn.Module._call_impl
+
+        def anothers(module, *args, **kwargs):
+            seen.append(type(module).__name__)
+            return ours(module, *args, **kwargs)
+
+        nn.Module._call_impl = anothers
+        Stubborn()(1)
+    try:
+        before = nn.modules.module.register_module_forward_pre_hook(lambda *_: seen.append("before"))
+        after = nn.modules.module.register_module_forward_hook(lambda *_: seen.append("after"))
+        Stubborn()(2)
+        before.remove(), after.remove()
+        assert nn.Module._call_impl is anothers and seen == ["Stubborn", "Stubborn", "before", "after"]
+    finally:
+        nn.Module._call_impl = original
 
 
 @claim

@@ -14,7 +14,7 @@ and trained elsewhere.
 
 import functools
 import threading
-from typing import Any, Iterable, List, Optional
+from typing import Any, Iterable, List, Optional, Tuple
 
 import torch
 import torch.distributed._tools.fake_collectives
@@ -25,7 +25,6 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
-    register_module_forward_pre_hook,
     register_module_parameter_registration_hook,
 )
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
@@ -110,7 +109,7 @@ class FakeMemory(TorchDispatchMode):
 
 
 def _lacks_memory(thing: Any) -> bool:
-    """is_fake, for every forward of every module: a question of some tens of nanoseconds."""
+    """is_fake, for whatever a module is given: a question of some tens of nanoseconds."""
     return getattr(thing, "is_meta", False) or type(thing) is FakeTensor
 
 
@@ -118,6 +117,36 @@ def _held_and_given(module: torch.nn.Module, args: Any) -> Iterable[torch.Tensor
     yield from module.parameters()
     yield from module.buffers()
     yield from (leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
+
+
+class _Watches:
+    """All that are open. The native part, which looks at what each module is called with, tells them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: Tuple["Watch", ...] = ()
+
+    def add(self, watch: "Watch") -> None:
+        with self._lock:
+            self._open = (*self._open, watch)
+        self.update()
+
+    def remove(self, watch: "Watch") -> None:
+        with self._lock:
+            self._open = tuple(one for one in self._open if one is not watch)
+        self.update()
+
+    def update(self) -> None:
+        """Where one is looking it is told of every forward, else of those that have to do with tensors without memory."""
+        watches = self._open
+        _C.set_on_memoryless(self._before_forward if watches else None, any(watch.looks for watch in watches))
+
+    def _before_forward(self, module: torch.nn.Module, args: Any) -> None:
+        for watch in self._open:
+            watch.before_forward(module, args)
+
+
+_watches = _Watches()
 
 
 class Watch:
@@ -128,30 +157,33 @@ class Watch:
         self._thread = threading.get_ident()
         self._modes = len(_get_current_dispatch_mode_stack())
         self._memory: Optional[FakeMemory] = None
-        # Before the hooks by which modules are seen: what a module holds is to be known when it runs.
         self._handles: List[Any] = [
-            register_module_forward_pre_hook(self._before_forward),
             register_module_parameter_registration_hook(self._registered),
             register_module_buffer_registration_hook(self._registered),
         ]
+        _watches.add(self)
 
     def close(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._end()
+        _watches.remove(self)
+
+    @property
+    def looks(self) -> bool:
+        return self._memory is not None
 
     def _registered(self, module: torch.nn.Module, name: str, tensor: Any) -> None:
         if _lacks_memory(tensor):
             self._begin([tensor])
 
-    def _before_forward(self, module: torch.nn.Module, args: Any) -> None:
-        if self._memory is not None:
-            if self._is_whole_model_with_memory(module, args):
-                self._end()
-            return
-        for thing in args or module._parameters.values():
-            if _lacks_memory(thing):
-                return self._begin(_held_and_given(module, args))
+    def before_forward(self, module: torch.nn.Module, args: Any) -> None:
+        """Before the module is seen: what it holds is to be known when it runs."""
+        if not self.looks:
+            if any(map(_lacks_memory, tree_leaves(args) or module._parameters.values())):
+                self._begin(_held_and_given(module, args))
+        elif self._is_whole_model_with_memory(module, args):
+            self._end()
 
     def _begin(self, tensors: Iterable[torch.Tensor]) -> None:
         if threading.get_ident() != self._thread or active_fake_mode() is not None:
@@ -161,6 +193,7 @@ class Watch:
         if len(modes) == self._modes and not any(isinstance(mode, FakeMemory) for mode in modes):
             self._memory = FakeMemory()
             self._memory.__enter__()
+            _watches.update()
         for tensor in tensors:
             if _lacks_memory(tensor):
                 note(tensor)
@@ -176,3 +209,4 @@ class Watch:
         if self._memory is not None and modes and modes[-1] is self._memory:
             self._memory.__exit__(None, None, None)
             self._memory = None
+            _watches.update()

@@ -15,7 +15,11 @@ from typing import Any, Callable, List, Optional, Protocol, Tuple
 import torch
 import torch.utils.checkpoint
 from torch.nn.modules.module import (
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
     _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
@@ -161,6 +165,56 @@ class _Checkpoints:
         torch.utils.checkpoint.CheckpointFunction.forward = staticmethod(self._forward)  # type: ignore[method-assign]
 
 
+# -- modules -------------------------------------------------------------------------------------------------------------
+
+
+class _ModuleCalls:
+    """Hooks of all modules, and a short way to them. A module that is hooked at all is called by torch in a way that costs more
+    than our hooks do; so one that has no hooks of its own, where there are none but ours, is called between them directly."""
+
+    def __init__(self) -> None:
+        self._handles: List[Any] = []
+        self._call_impl: Optional[Callable[..., Any]] = None
+        _C.set_global_hooks(
+            _global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks, _global_backward_hooks
+        )
+
+    def see(self) -> None:
+        self._handles = [
+            register_module_forward_pre_hook(_C.before_forward),
+            register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
+        ]
+        original = torch.nn.Module._call_impl
+
+        @functools.wraps(original)
+        def call_impl(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(module, *args, **kwargs)
+            result = _C.call_forward(module, args, kwargs, _NOT_CALLED)
+            return original(module, *args, **kwargs) if result is _NOT_CALLED else result
+
+        torch.nn.Module._call_impl = self._call_impl = call_impl  # type: ignore[method-assign]
+
+    def see_no_more(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+            _global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves it there, and takes it for a hook.
+        self._handles = []
+        ours, self._call_impl = self._call_impl, None
+        if ours is None:
+            return
+        original = ours.__wrapped__  # type: ignore[attr-defined]
+        if torch.nn.Module._call_impl is ours:
+            torch.nn.Module._call_impl = original  # type: ignore[method-assign]
+        # torch.compile keeps the one that it met when it was imported.
+        compiler = sys.modules.get("torch._dynamo.utils")
+        if getattr(compiler, "unpatched_nn_module_call_impl", None) is ours:
+            compiler.unpatched_nn_module_call_impl = original  # type: ignore[union-attr]
+
+
+_NOT_CALLED = object()
+
+
 # -- together ------------------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +227,7 @@ class Hooks:
         self._defects: Optional[Defects] = None
         self._users = 0
         self._suspended = 0
-        self._module_handles: List[Any] = []
+        self._modules = _ModuleCalls()
         self._handles: List[Any] = []
         self._checkpoints = _Checkpoints()
 
@@ -193,7 +247,7 @@ class Hooks:
             ]
             self._checkpoints.install()
             if not self._suspended:
-                self._see_modules()
+                self._modules.see()
 
     def _guarded(self, hook: Callable[..., None], *args: Any) -> None:
         if self._defects is None:
@@ -201,36 +255,24 @@ class Hooks:
         else:
             self._defects.guarded(None, hook, *args)
 
-    def _see_modules(self) -> None:
-        self._module_handles = [
-            register_module_forward_pre_hook(_C.before_forward),
-            register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
-        ]
-
-    def _see_no_modules(self) -> None:
-        for handle in self._module_handles:
-            handle.remove()
-            _global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves it there, and takes it for a hook.
-        self._module_handles = []
-
     def suspend(self) -> None:
         with self._lock:
             self._suspended += 1
             if self._suspended == 1:
-                self._see_no_modules()
+                self._modules.see_no_more()
 
     def resume(self) -> None:
         with self._lock:
             self._suspended -= 1
             if self._suspended == 0 and self._users > 0:
-                self._see_modules()
+                self._modules.see()
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users > 0:
                 return
-            self._see_no_modules()
+            self._modules.see_no_more()
             for handle in self._handles:
                 handle.remove()
             self._handles = []

@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -29,6 +30,7 @@ class Noted {
     std::lock_guard lock(mutex_);
     const auto [entry, is_new] = storages_.try_emplace(storage, Entry{device, 0});
     totals_[device] += bytes - std::exchange(entry->second.bytes, bytes);
+    count_.store(storages_.size(), std::memory_order_release);
   }
 
   void erase(const void* storage) {
@@ -37,6 +39,7 @@ class Noted {
     if (entry == storages_.end()) return;
     totals_[entry->second.device] -= entry->second.bytes;
     storages_.erase(entry);
+    count_.store(storages_.size(), std::memory_order_release);
   }
 
   std::optional<c10::Device> device_of(const void* storage) const {
@@ -46,6 +49,7 @@ class Noted {
   }
 
   Bytes total(c10::Device device) const {
+    if (count_.load(std::memory_order_acquire) == 0) return 0;  // Asked at every event of a GPU's allocator.
     std::lock_guard lock(mutex_);
     const auto found = totals_.find(device);
     return found == totals_.end() ? 0 : found->second;
@@ -59,6 +63,7 @@ class Noted {
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Entry> storages_;
   std::unordered_map<c10::Device, Bytes> totals_;
+  std::atomic<std::size_t> count_{0};  ///< of storages
 };
 
 Bytes counted(c10::Device device, Bytes bytes) {

@@ -99,12 +99,24 @@ void Registry::freed(c10::Device device, const void* address) noexcept {
 
 void Registry::resized(c10::Device device, const void* address, Bytes bytes) noexcept {
   std::lock_guard lock(mutex_);
-  auto& of_device = blocks_of(normal(device));
+  resize(blocks_of(normal(device)), address, bytes);
+}
+
+void Registry::resize(DeviceBlocks& of_device, const void* address, Bytes bytes) noexcept {
   const auto entry = of_device.blocks.find(number(address));
   if (entry == of_device.blocks.end()) return;
   of_device.total += bytes - entry->second.bytes;
   entry->second.bytes = bytes;
   for (auto* listener : listeners_) listener->resized(entry->second.id, bytes);
+}
+
+bool Registry::settle(c10::Device device, const void* address, Bytes bytes, Bytes total) noexcept {
+  std::lock_guard lock(mutex_);
+  auto& of_device = blocks_of(normal(device));
+  if (of_device.total == total) return true;
+  if (address == nullptr || total < of_device.total) return false;
+  resize(of_device, address, bytes + (total - of_device.total));
+  return true;
 }
 
 void Registry::segment(c10::Device device, std::int64_t delta) noexcept {

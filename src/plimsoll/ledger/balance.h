@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/ledger/ids.h"
@@ -27,6 +28,9 @@ class Balance {
 
   Bytes total() const { return total_; }
   Bytes operator[](CategoryId category) const { return value(category) < used_ ? by_category_[value(category)] : 0; }
+
+  /// By the numbers of the categories; those beyond its end have none.
+  std::span<const Bytes> by_category() const { return {by_category_.data(), used_}; }
 
   /// REQUIRES: the total stays below 2^64.
   void add(CategoryId category, Bytes bytes) {

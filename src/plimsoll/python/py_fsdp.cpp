@@ -85,6 +85,23 @@ py::handle object_at(Key key) {
   return lives().find(object) == nullptr ? nullptr : object;
 }
 
+/// Calls visit(tensor) for the whole form of each of a group's parameters that has one. In C++, because it is done for every
+/// group in every pass.
+template <class Visit>
+void for_each_whole_parameter(py::handle group, const Visit& visit) {
+  static const auto* const parameters = new py::str("fsdp_params");
+  static const auto* const whole = new py::str("_unsharded_param");
+  for (const auto& parameter : group.attr(*parameters)) {
+    const auto tensor = py::reinterpret_steal<py::object>(PyObject_GetAttr(parameter.ptr(), whole->ptr()));
+    if (!tensor) {
+      if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
+      PyErr_Clear();
+    } else if (THPVariable_Check(tensor.ptr())) {
+      visit(THPVariable_Unpack(tensor.ptr()));
+    }
+  }
+}
+
 constexpr auto* kLooking = "plimsoll: looking at FSDP2's parameters";
 
 }  // namespace
@@ -146,7 +163,8 @@ void PyFSDP::for_each_unsharded(Key group, const std::function<void(const at::Te
   const auto object = object_at(group);
   if (!object) return;
   discarding_errors(kLooking, [&] {
-    for (const auto& tensor : look_.attr("whole_parameters_of")(object)) visit(tensor.cast<at::Tensor>());
+    static const auto* const is_unsharded = new py::str("is_unsharded");
+    if (py::cast<bool>(object.attr(*is_unsharded))) for_each_whole_parameter(object, visit);
   });
 }
 
@@ -204,6 +222,16 @@ void tell_group(Stage stage, py::handle group) {
 void tell_memory(MemoryUse use, const at::Tensor& tensor, py::handle group) {
   if (!tensor.defined()) return;
   tell_all([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
+}
+
+/// Those that its whole parameters have: one that was accumulated may not be the one that was computed.
+void tell_whole_gradients(py::handle group) {
+  tell_all([&](auto& listener) {
+    for_each_whole_parameter(group, [&](const at::Tensor& parameter) {
+      const auto& gradient = parameter.grad();
+      if (gradient.defined()) listener.memory(MemoryUse::kUnshardedGrad, gradient, group.ptr());
+    });
+  });
 }
 
 /// The parameter, whole or not, is the group's. Gradients of a whole one are the group's unsharded gradients.
@@ -298,6 +326,7 @@ void bind_fsdp(py::module_& module) {
   module.def("tell_state", &tell_state, "stage"_a, "state"_a);
   module.def("tell_group", &tell_group, "stage"_a, "group"_a);
   module.def("tell_memory", &tell_memory, "use"_a, "tensor"_a, "group"_a);
+  module.def("tell_whole_gradients", &tell_whole_gradients, "group"_a);
   module.def("adopt_parameter", &adopt_parameter, "parameter"_a, "group"_a, "whole"_a);
   module.def("use_begins", &use_begins, "use"_a, "group"_a, "device"_a);
   module.def("use_over", &use_over);

@@ -4,11 +4,16 @@
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/cuda_trace.h"
@@ -32,16 +37,22 @@ bool is_transforming() {
 
 /// Inside of a compiled module hooks are torch.compile's business. Not imported for this: it takes a second.
 bool in_compiled_code() {
-  static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
   static PyObject* const flag = PyUnicode_InternFromString("_in_optimized_module");
-  PyObject* const module = PyDict_GetItem(PyImport_GetModuleDict(), name);
-  PyObject* const value = module == nullptr ? nullptr : PyDict_GetItem(PyModule_GetDict(module), flag);
-  return value == Py_True;
+  static PyObject* eval_frame = nullptr;  // What is in the module, once it is there. Never dropped.
+  if (eval_frame == nullptr) {
+    static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
+    PyObject* const module = PyDict_GetItem(PyImport_GetModuleDict(), name);
+    if (module == nullptr) return false;
+    eval_frame = Py_NewRef(PyModule_GetDict(module));
+  }
+  return PyDict_GetItemWithError(eval_frame, flag) == Py_True;
 }
 
 /// Functions of Python's; null for nothing to call.
 struct Callbacks {
   py::object before_any_forward;
+  py::object on_memoryless;  ///< Called with a module and its arguments where tensors without memory are at work.
+  bool on_memoryless_always = false;
   py::object on_defect;  ///< Called with what a module hook raised, which then raises nothing.
 
   static Callbacks& of_process() {
@@ -66,6 +77,25 @@ class CurrentCall {
   const PyCall* outer_;
 };
 
+/// Of a fake tensor the storage alone says that there is no memory.
+bool lacks_memory(const at::Tensor& tensor) {
+  return tensor.is_meta() || (tensor.has_storage() && tensor.storage().device().is_meta());
+}
+
+bool any_lacks_memory(const std::vector<at::Tensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), lacks_memory);
+}
+
+void tell_of_memoryless(py::handle module, py::handle arguments, const PyModule& stand_in, const FoundTensors& given) {
+  const auto& callbacks = Callbacks::of_process();
+  if (!callbacks.on_memoryless) return;
+  const bool tells = callbacks.on_memoryless_always || any_lacks_memory(given.all()) ||
+                     (given.all().empty() && any_lacks_memory(stand_in.own_parameters()));
+  if (!tells) return;
+  const py::object function = callbacks.on_memoryless;  // A copy: it may set another one.
+  function(module, arguments);
+}
+
 void before_forward(py::handle module, py::handle arguments) {
   if (is_transforming() || in_compiled_code()) return;
   // A copy: it may set another one.
@@ -73,6 +103,7 @@ void before_forward(py::handle module, py::handle arguments) {
   const auto stand_in = PyModule::of(module);
   FoundTensors found;
   found.add(arguments);
+  tell_of_memoryless(module, arguments, *stand_in, found);
   const PyCall call{arguments, {}};
   const CurrentCall current(call);
   nn::HookedCall(*stand_in, *stand_in, found.as_arguments()).before();
@@ -132,11 +163,87 @@ PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count
   return result != nullptr ? result : raised_in("after_forward");
 }
 
+// --- Calls of modules without hooks of their own ----------------------------------------------------------------------
+
+/// torch's tables of hooks of all modules, by kind.
+struct GlobalHooks {
+  py::dict forward_pre, forward, backward_pre, backward;
+
+  static GlobalHooks& of_process() {
+    static auto* const hooks = new GlobalHooks;
+    return *hooks;
+  }
+
+  py::object own_pre = {}, own = {};
+
+  /// Whether the two above are all there are. They stand in the tables for modules with hooks of their own.
+  bool are_ours() const {
+    return has_only(forward_pre, own_pre) && has_only(forward, own) && backward_pre.empty() && backward.empty();
+  }
+
+ private:
+  static bool has_only(const py::dict& table, const py::object& hook) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t place = 0;
+    return PyDict_GET_SIZE(table.ptr()) == 1 && PyDict_Next(table.ptr(), &place, &key, &value) != 0 &&
+           value == hook.ptr();
+  }
+};
+
+bool has_own_hooks(PyObject* module) {
+  static PyObject* const tables[] = {
+      PyUnicode_InternFromString("_forward_pre_hooks"), PyUnicode_InternFromString("_forward_hooks"),
+      PyUnicode_InternFromString("_backward_pre_hooks"), PyUnicode_InternFromString("_backward_hooks")};
+  PyObject** const attributes = _PyObject_GetDictPtr(module);
+  if (attributes == nullptr || *attributes == nullptr) return true;
+  return std::any_of(std::begin(tables), std::end(tables), [&](PyObject* name) {
+    PyObject* const table = PyDict_GetItemWithError(*attributes, name);
+    return table == nullptr || !PyDict_Check(table) || PyDict_GET_SIZE(table) != 0;
+  });
+}
+
+/// As torch tells hooks that are to be called always: with no result, and what they raise is a warning. What is no
+/// Exception (Ctrl-C) is told to nobody.
+void tell_of_failed_forward(PyObject* module, PyObject* arguments) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return;
+  const py::error_scope raised;
+  PyObject* const given[] = {module, arguments, Py_None};
+  if (after_forward_hook(nullptr, given, 3) != nullptr) return;
+  const py::error_already_set error;
+  const std::string text = std::string("a hook of plimsoll's raised, after the forward did: ") + error.what();
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) PyErr_Clear();
+}
+
+/// Calls the module's forward between the two hooks, if that is all there is to do: see hooks.py.
+PyObject* call_forward(PyObject*, PyObject* const* given, Py_ssize_t count) {
+  if (count != 4) {
+    PyErr_SetString(PyExc_TypeError, "call_forward takes a module, its arguments, keywords and what means that it was not called");
+    return nullptr;
+  }
+  PyObject *const module = given[0], *const arguments = given[1], *const keywords = given[2], *const not_called = given[3];
+  if (!GlobalHooks::of_process().are_ours() || has_own_hooks(module) || torch::jit::tracer::isTracing()) {
+    return Py_NewRef(not_called);
+  }
+  static PyObject* const name = PyUnicode_InternFromString("forward");
+  const auto forward = py::reinterpret_steal<py::object>(PyObject_GetAttr(module, name));
+  if (!forward) return nullptr;
+  const auto told = py::reinterpret_steal<py::object>(before_forward_hook(nullptr, given, 2));
+  auto result = told ? py::reinterpret_steal<py::object>(PyObject_Call(forward.ptr(), arguments, keywords)) : py::object();
+  if (!result) {
+    tell_of_failed_forward(module, arguments);
+    return nullptr;
+  }
+  PyObject* const all[] = {module, arguments, keywords, result.ptr()};
+  if (!py::reinterpret_steal<py::object>(after_forward_hook(nullptr, all, 4))) return nullptr;
+  return result.release().ptr();
+}
+
 PyMethodDef module_hooks[] = {
     {"before_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&before_forward_hook)), METH_FASTCALL,
      nullptr},
     {"after_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&after_forward_hook)), METH_FASTCALL,
      nullptr},
+    {"call_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_forward)), METH_FASTCALL, nullptr},
 };
 
 void step_begins(py::object optimizer) {
@@ -180,9 +287,29 @@ void bind_hooks(py::module_& module) {
     module.attr(hook.ml_name) = py::reinterpret_steal<py::object>(PyCFunction_New(&hook, nullptr));
   }
   module.def(
+      "set_global_hooks",
+      [module](const py::dict& forward_pre, const py::dict& forward, const py::dict& backward_pre,
+               const py::dict& backward) {
+        auto& hooks = GlobalHooks::of_process();
+        hooks.forward_pre = forward_pre;
+        hooks.forward = forward;
+        hooks.backward_pre = backward_pre;
+        hooks.backward = backward;
+        hooks.own_pre = module.attr("before_forward");
+        hooks.own = module.attr("after_forward");
+      },
+      "forward_pre"_a, "forward"_a, "backward_pre"_a, "backward"_a);
+  module.def(
       "set_before_any_forward",
       [](const py::object& function) { Callbacks::of_process().before_any_forward = none_as_null(function); },
       "function"_a);
+  module.def(
+      "set_on_memoryless",
+      [](const py::object& function, bool always) {
+        Callbacks::of_process().on_memoryless = none_as_null(function);
+        Callbacks::of_process().on_memoryless_always = always;
+      },
+      "function"_a, "always"_a);
   module.def(
       "set_on_defect", [](const py::object& function) { Callbacks::of_process().on_defect = none_as_null(function); },
       "function"_a);

@@ -24,10 +24,13 @@ void PyOptimizer::for_each_state(const nn::StateVisitor& visit) const {
     const at::Tensor parameter = THPVariable_Check(key) ? THPVariable_Unpack(key) : at::Tensor();
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t inner = 0; PyDict_Next(values, &inner, &name, &value) != 0;) {
-      FoundTensors found;  // L-BFGS keeps lists of them.
-      found.add(value);
-      for (const auto& tensor : found.all()) {
-        visit(parameter, PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "", tensor);
+      const char* const text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+      if (THPVariable_Check(value)) {
+        visit(parameter, text, THPVariable_Unpack(value));
+      } else {
+        FoundTensors found;  // L-BFGS keeps lists of them.
+        found.add(value);
+        for (const auto& tensor : found.all()) visit(parameter, text, tensor);
       }
     }
   }

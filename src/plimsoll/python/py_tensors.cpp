@@ -48,9 +48,9 @@ void FoundTensors::add(py::handle value) { add(value, 0); }
 void FoundTensors::add(py::handle value, int depth) {
   PyObject* const object = value.ptr();
   if (object == nullptr || object == Py_None || depth > kDeepest) return;
-  if (THPVariable_Check(object)) {
-    const auto& tensor = THPVariable_Unpack(object);
-    if (tensor.defined()) tensors_.push_back(tensor);
+  // Whether it is a tensor is the dearest question of all, except of a plain one.
+  if (THPVariable_CheckExact(object)) {
+    add_tensor(object);
   } else if (PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) add(PyTuple_GET_ITEM(object, i), depth + 1);
   } else if (PyList_Check(object)) {
@@ -58,6 +58,8 @@ void FoundTensors::add(py::handle value, int depth) {
   } else if (PyDict_Check(object)) {
     PyObject *key = nullptr, *item = nullptr;
     for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &item) != 0;) add(item, depth + 1);
+  } else if (THPVariable_Check(object)) {
+    add_tensor(object);
   } else if (!PyLong_Check(object) && !PyFloat_Check(object) && !PyUnicode_Check(object)) {
     static const auto* const fields = new py::str("__dataclass_fields__");
     if (_PyType_Lookup(Py_TYPE(object), fields->ptr()) == nullptr) return;
@@ -65,6 +67,11 @@ void FoundTensors::add(py::handle value, int depth) {
       if (py::hasattr(object, field.first)) add(py::getattr(object, field.first), depth + 1);
     }
   }
+}
+
+void FoundTensors::add_tensor(PyObject* object) {
+  const auto& tensor = THPVariable_Unpack(object);
+  if (tensor.defined()) tensors_.push_back(tensor);
 }
 
 nn::Tensors& FoundTensors::as_arguments() {

@@ -20,6 +20,7 @@ class FoundTensors {
 
  private:
   void add(py::handle value, int depth);
+  void add_tensor(PyObject* object);
 
   std::vector<at::Tensor> tensors_;
   nn::Tensors arguments_;

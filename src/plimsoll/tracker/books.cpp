@@ -188,6 +188,12 @@ std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry
   return bytes;
 }
 
+bool Books::is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = ledger_.find(id);
+  return entry && entry->category == category && (!owner || entry->owner == *owner);
+}
+
 std::int64_t Books::describe(const at::Tensor& tensor) {
   std::int64_t bytes = 0;
   if (!tensor.defined()) return bytes;

@@ -82,6 +82,8 @@ class Books final : public capture::Listener {
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner);
   /// The same, keeping the owner it has.
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category);
+  /// Whether that is how it stands in the books; of whichever owner, without one.
+  bool is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const;
   /// Gives it a category of the user's own, which the functions above do not change. Returns whether it has memory.
   bool name_for_user(const at::Tensor& tensor, std::string_view category);
   /// Its memory is known by this shape from now on. Returns its bytes.

@@ -1,5 +1,8 @@
 #include "plimsoll/tracker/moments.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace plimsoll {
 
 Snapshot snapshot_of(const ledger::Ledger& ledger) {
@@ -27,11 +30,11 @@ Moments::Place Moments::add(const std::vector<ledger::Peak>& peaks, const ledger
 }
 
 void Moments::add_device(ledger::DeviceId device, const ledger::Balance& balance, std::size_t categories) {
-  packed_.push_back(ledger::value(device));
-  packed_.push_back(categories);
-  for (std::size_t index = 0; index < categories; ++index) {
-    packed_.push_back(balance[ledger::CategoryId{static_cast<std::uint8_t>(index)}]);
-  }
+  const auto place = packed_.size();
+  packed_.resize(place + 2 + categories);  // with zeros
+  packed_[place] = ledger::value(device);
+  packed_[place + 1] = categories;
+  std::ranges::copy(balance.by_category(), packed_.begin() + static_cast<std::ptrdiff_t>(place) + 2);
 }
 
 Snapshot Moments::at(Place place, const ledger::Ledger& ledger) const {

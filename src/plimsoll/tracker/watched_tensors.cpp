@@ -1,5 +1,7 @@
 #include "plimsoll/tracker/watched_tensors.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "plimsoll/capture/capture.h"
@@ -60,8 +62,7 @@ void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category
     if (category == categories::kParameter && managed_ != nullptr && managed_->owner_of(tensor)) return;
     const auto [entry, is_new] = watched_.try_emplace(
         tensor.unsafeGetTensorImpl(),
-        Watched{c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()),
-                &module, category, owner});
+        Watched{WeakTensor(tensor.getIntrusivePtr()), &module, category, owner});
     auto& watched = entry->second;
     watched.thread = std::this_thread::get_id();
     if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
@@ -131,6 +132,9 @@ void WatchedTensors::look_again() {
       if (is_managed) to_remove.insert(to_remove.end(), watched.handles.begin(), watched.handles.end());
       entry = watched_.erase(entry);
     }
+    for (auto entry = named_states_.begin(); entry != named_states_.end();) {
+      entry = entry->second.tensor.expired() ? named_states_.erase(entry) : std::next(entry);
+    }
   }
   for (auto& handle : to_remove) handle.remove();
   for (const auto& seen : all) {
@@ -142,18 +146,40 @@ void WatchedTensors::look_again() {
 void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& state) {
   std::optional<ledger::OwnerId> owner;
   ledger::CategoryId category{};
+  std::optional<NamedState> known;
   {
     std::lock_guard lock(mutex_);
     category = state_category_;
     if (managed_ != nullptr && parameter.defined()) owner = managed_->owner_of(parameter);
     const auto entry = watched_.find(parameter.unsafeGetTensorImpl());
     if (!owner && entry != watched_.end()) owner = entry->second.owner;
+    const auto named = named_states_.find(state.unsafeGetTensorImpl());
+    if (named != named_states_.end()) known = named->second;
   }
+  if (known && has_name(*known, category, owner)) return;
   if (owner) {
     books_->name_tensor(state, category, *owner);
   } else {
     books_->name_tensor(state, category);
   }
+  NamedState named{WeakTensor(state.getIntrusivePtr()), {}};
+  capture::for_each_holder(state, [&](const at::Tensor& holder) {
+    const auto found = capture::find(holder);
+    named.holders.push_back({WeakTensor(holder.getIntrusivePtr()), found ? ledger::value(found->id) : 0});
+  });
+  std::lock_guard lock(mutex_);
+  named_states_.insert_or_assign(state.unsafeGetTensorImpl(), std::move(named));
+}
+
+/// Whether it is still that state, in the memory that it was named by.
+bool WatchedTensors::has_name(const NamedState& known, ledger::CategoryId category,
+                              std::optional<ledger::OwnerId> owner) const {
+  if (known.tensor.expired()) return false;  // Another is at its address.
+  return std::all_of(known.holders.begin(), known.holders.end(), [&](const auto& holder) {
+    const auto alive = holder.tensor.lock();
+    const auto found = alive ? capture::find(at::Tensor(alive)) : std::nullopt;
+    return found && ledger::value(found->id) == holder.allocation && books_->is_named(found->id, category, owner);
+  });
 }
 
 std::size_t WatchedTensors::size() const {

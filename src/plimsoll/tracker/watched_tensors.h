@@ -1,6 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+#include <c10/util/flat_hash_map.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
@@ -53,8 +55,10 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   std::size_t size() const;
 
  private:
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
   struct Watched {
-    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
+    WeakTensor tensor;
     const torch::nn::Module* module = nullptr;
     ledger::CategoryId category{};
     ledger::OwnerId owner{};
@@ -72,6 +76,18 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     bool hooked = false;
   };
 
+  /// A state that was named, and the tensors that held its memory then. To find these in a wrapper of Python's costs more
+  /// than all else that is done for a state, and every step asks for every state.
+  struct NamedState {
+    struct Holder {
+      WeakTensor tensor;
+      std::uint64_t allocation = 0;
+    };
+    WeakTensor tensor;
+    c10::SmallVector<Holder, 1> holders;
+  };
+
+  bool has_name(const NamedState& known, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const;
   void add_own(torch::nn::Module& module, const std::string& fqn);
   void watch(const at::Tensor& tensor, ledger::CategoryId category, const torch::nn::Module& module,
              ledger::OwnerId owner);
@@ -82,6 +98,7 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   const std::shared_ptr<Books> books_;
   mutable std::mutex mutex_;  ///< Before all locks of the books.
   std::unordered_map<c10::TensorImpl*, Watched> watched_;
+  ska::flat_hash_map<c10::TensorImpl*, NamedState> named_states_;
   const ManagedParameters* managed_ = nullptr;
   ledger::CategoryId state_category_ = ledger::categories::kOptstate;
 };

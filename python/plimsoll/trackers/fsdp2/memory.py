@@ -37,19 +37,22 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def _scoped(function: Callable[..., Any], use: Use) -> Callable[..., Any]:
+def _for_use(use: Use, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What it allocates for the group at work is for that use."""
+    group = _thread.group
+    if group is None:
+        return function(*args, **kwargs)
+    _C.use_begins(use, group, group.device)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _C.use_over()
 
+
+def _scoped(function: Callable[..., Any], use: Use) -> Callable[..., Any]:
     @functools.wraps(function)
     def tell(*args: Any, **kwargs: Any) -> Any:
-        group = _thread.group
-        if group is None:
-            return function(*args, **kwargs)
-        _C.use_begins(use, group, group.device)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _C.use_over()
+        return _for_use(use, function, *args, **kwargs)
 
     return tell
 
@@ -75,9 +78,9 @@ class _Allocating:
         self._comm = comm
         self._uses = list(uses)
 
-    def allocate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def allocate(self, *args: Any, **kwargs: Any) -> Any:
         use = self._uses.pop(0) if len(self._uses) > 1 else self._uses[0]
-        return _scoped(self._comm.allocate, use)(*args, **kwargs)
+        return _for_use(use, self._comm.allocate, *args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._comm(*args, **kwargs)

@@ -53,7 +53,3 @@ def _held_by(group: Any) -> Iterator[Tuple[Use, Optional[torch.Tensor]]]:
     # Where it is a gradient as well, it is named as one.
     if state is not None and state.all_reduce_input.dtype != getattr(group, "_orig_dtype", None):
         yield Use.ALL_REDUCE, state.all_reduce_input
-
-
-def whole_parameters_of(group: Any) -> List[torch.Tensor]:
-    return [param.unsharded_param for param in group.fsdp_params] if group.is_unsharded else []

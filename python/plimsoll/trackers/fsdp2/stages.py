@@ -8,12 +8,12 @@ import functools
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
+from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
 from plimsoll.native import _C, Stage
-from plimsoll.native import MemoryUse as Use
 from plimsoll.trackers.fsdp2.memory import Wrap, of_group
 
 # Called with a state and its module where a forward begins.
@@ -50,9 +50,16 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """As FSDP2's own hooks are: torch.compile does not look into them."""
+    """As FSDP2's own hooks are: torch.compile does not look into them. To switch it off costs ten times what the hook does, so
+    that is done only while it is on."""
     disabled: Callable[..., Any] = torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")
-    return disabled
+
+    @functools.wraps(hook)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (hook if get_eval_frame_callback() is None else disabled)(*args, **kwargs)
+
+    torch._dynamo.decorators.skip(call)
+    return call
 
 
 def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,10 +97,7 @@ def _post_backward(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
-        for param in group.fsdp_params:
-            whole = getattr(param, "_unsharded_param", None)
-            if whole is not None and whole.grad is not None:
-                _C.tell_memory(Use.UNSHARDED_GRAD, whole.grad, group)
+        _C.tell_whole_gradients(group)
         _C.tell_group(Stage.BEFORE_POST_BACKWARD, group)
         result = run(group, *args, **kwargs)
         _C.tell_group(Stage.AFTER_POST_BACKWARD, group)

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/capture/cuda/workspaces.h"
@@ -50,7 +51,7 @@ class CudaTrace {
         allocator::get()->name(), "). Leave out backend:cudaMallocAsync and PYTORCH_NO_CUDA_MEMORY_CACHING.");
     // The allocator of a device that is not there yet would not be listened to.
     at::globalContext().lazyInitDevice(c10::kCUDA);
-    devices_.resize(c10::cuda::device_count());
+    for (c10::DeviceIndex index = 0; index < c10::cuda::device_count(); ++index) devices_.emplace_back(index);
     allocator::get()->attachAllocatorTraceTracker([this](const TraceEntry& entry) { heard(entry); });
     for (const auto& segment : allocator::snapshot().segments) find(segment);
     update_workspace_sizes();
@@ -70,7 +71,7 @@ class CudaTrace {
         const auto active = active_bytes(static_cast<c10::DeviceIndex>(index));
         std::lock_guard lock(device.mutex);
         if (device.version.load(std::memory_order_acquire) != version) continue;
-        settle(device, static_cast<c10::DeviceIndex>(index), active);
+        settle(device, active);
         break;
       }
     }
@@ -92,9 +93,10 @@ class CudaTrace {
 
   /// Guarded by the device's lock in the allocator, and by its own against a settling thread.
   struct Device {
-    Device() = default;
-    Device(Device&&) noexcept {}  // Only for the vector, before anything is in it.
+    explicit Device(c10::DeviceIndex index) : device(c10::kCUDA, index) {}
+    Device(Device&& other) noexcept : device(other.device) {}  // Only for the vector, before anything is in it.
 
+    const c10::Device device;
     std::mutex mutex;
     std::atomic<std::uint64_t> version{0};
     std::atomic<bool> touched{false};
@@ -104,15 +106,15 @@ class CudaTrace {
 
   void heard(const TraceEntry& entry) noexcept {
     auto& registry = Registry::of_process();
-    const c10::Device where(c10::kCUDA, entry.device_);
     const auto* address = reinterpret_cast<const void*>(entry.addr_);
     auto& device = devices_[entry.device_];
+    const auto where = device.device;
     switch (entry.action_) {
       case TraceEntry::ALLOC: {
-        next_event(device, entry.device_);
+        const std::lock_guard lock(device.mutex);
+        next_event(device);
         const Bytes bytes = round_up(entry.size_, kSmallestBlock);
         registry.allocated(where, address, bytes, ledger::StreamId(reinterpret_cast<std::intptr_t>(entry.stream_)));
-        std::lock_guard lock(device.mutex);
         device.unsettled = address;
         device.unsettled_bytes = bytes;
         if (entry.size_ == cublas_bytes_.load(std::memory_order_relaxed) ||
@@ -121,10 +123,12 @@ class CudaTrace {
         }
         break;
       }
-      case TraceEntry::FREE_COMPLETED:
-        next_event(device, entry.device_);
+      case TraceEntry::FREE_COMPLETED: {
+        const std::lock_guard lock(device.mutex);
+        next_event(device);
         registry.freed(where, address);
         break;
+      }
       case TraceEntry::SEGMENT_ALLOC:
       case TraceEntry::SEGMENT_MAP:
         registry.segment(where, static_cast<std::int64_t>(entry.size_));
@@ -138,26 +142,20 @@ class CudaTrace {
     }
   }
 
-  void next_event(Device& device, c10::DeviceIndex index) noexcept {
+  /// REQUIRES: device.mutex is held.
+  static void next_event(Device& device) noexcept {
     device.version.fetch_add(1, std::memory_order_acq_rel);
     device.touched.store(true, std::memory_order_release);
-    std::lock_guard lock(device.mutex);
-    if (device.unsettled != nullptr) settle(device, index, active_bytes(index));
+    if (device.unsettled != nullptr) settle(device, active_bytes(device.device.index()));
   }
 
   /// REQUIRES: device.mutex is held, and no event came since `active` was read.
-  static void settle(Device& device, c10::DeviceIndex index, Bytes active) noexcept {
+  static void settle(Device& device, Bytes active) noexcept {
     auto& registry = Registry::of_process();
-    const c10::Device where(c10::kCUDA, index);
-    const auto known = registry.total(where) - noted_bytes(where);
-    if (active != known) {
-      if (device.unsettled == nullptr || active < known) {
-        registry.defect("the books of a GPU and its allocator's do not agree: memory was allocated or freed unseen");
-      } else {
-        registry.resized(where, device.unsettled, device.unsettled_bytes + (active - known));
-      }
+    const auto* const last = std::exchange(device.unsettled, nullptr);
+    if (!registry.settle(device.device, last, device.unsettled_bytes, active + noted_bytes(device.device))) {
+      registry.defect("the books of a GPU and its allocator's do not agree: memory was allocated or freed unseen");
     }
-    device.unsettled = nullptr;
   }
 
   static void find(const c10::CachingDeviceAllocator::SegmentInfo& segment) {
