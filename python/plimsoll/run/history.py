@@ -6,11 +6,13 @@ skips. What it skips or clears is never skipped or cleared in the allocator: the
 """
 
 import collections
+import contextlib
 import inspect
 import sys
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+import types
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 Snapshot = Dict[str, Any]
 
@@ -47,6 +49,22 @@ class _Wanted:
 
 def _now_us() -> int:
     return time.time_ns() // 1000
+
+
+@contextlib.contextmanager
+def _without_import_of_inductor(torch: Any) -> Iterator[None]:
+    """A snapshot asks Inductor which frames are of code that it made, and imports it for that, which takes a second. Where it
+    is not imported it has made none."""
+    stand_in = types.ModuleType("torch._inductor")
+    if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
+        yield
+        return
+    torch._inductor = stand_in
+    try:
+        yield
+    finally:
+        if vars(torch).get("_inductor") is stand_in:  # Another thread may have imported it.
+            del torch._inductor
 
 
 class History:
@@ -111,7 +129,8 @@ class History:
         self._inside.ours = True
         began = _now_us()
         try:
-            return self._torch.cuda.memory._snapshot()
+            with _without_import_of_inductor(self._torch):
+                return self._torch.cuda.memory._snapshot()
         finally:
             self._inside.ours = False
             self._own_snapshots.append((began, _now_us()))
