@@ -140,6 +140,7 @@ function(plimsoll_add_python_extension target)
   endforeach()
   target_link_libraries(${target}_objects PRIVATE plimsoll_torch plimsoll_base plimsoll_options)
   plimsoll_compile_with_torch(${target}_objects)
+  target_compile_options(${target}_objects PRIVATE -Wno-attributes) # pybind11's types are hidden, what has them is not.
 
   set(modules _C_cpu)
   set(without_cuda "")

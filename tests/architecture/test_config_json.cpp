@@ -10,7 +10,7 @@
 #include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
 
-namespace plimsoll::architecture {
+namespace plimsoll::architecture::test_config_json {
 
 namespace {
 
@@ -185,4 +185,4 @@ TEST_CASE("a config with bytes changed, added and taken away is read or refused,
   CHECK(refused > 1000);
 }
 
-}  // namespace plimsoll::architecture
+}  // namespace plimsoll::architecture::test_config_json

@@ -5,7 +5,7 @@
 
 #include "plimsoll/architecture/presets.h"
 
-namespace plimsoll::architecture {
+namespace plimsoll::architecture::test_presets {
 
 TEST_CASE("every preset has as many parameters as the model is published with") {
   std::set<std::string_view> names;
@@ -52,4 +52,4 @@ TEST_CASE("of experts a token uses those it is sent to") {
   CHECK(count.active == 12'879'925'248);
 }
 
-}  // namespace plimsoll::architecture
+}  // namespace plimsoll::architecture::test_presets

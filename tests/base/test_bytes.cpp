@@ -3,6 +3,8 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/errors.h"
 
+namespace test_bytes {
+
 using plimsoll::Bytes;
 using plimsoll::format_bytes;
 using plimsoll::parse_bytes;
@@ -43,3 +45,5 @@ TEST_CASE("rounding up gives the least multiple that is not below") {
   CHECK(round_up(512, 512) == 512);
   CHECK(round_up(513, 512) == 1024);
 }
+
+}  // namespace test_bytes

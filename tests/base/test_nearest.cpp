@@ -5,6 +5,8 @@
 
 #include "plimsoll/base/nearest.h"
 
+namespace test_nearest {
+
 using plimsoll::did_you_mean;
 using plimsoll::nearest;
 using Words = std::vector<std::string>;
@@ -39,3 +41,5 @@ TEST_CASE("the question lists them, and is empty where there are none") {
   CHECK(did_you_mean("h10-80gb", kCards) == "did you mean H100-80GB?");
   CHECK(did_you_mean("toaster", kCards).empty());
 }
+
+}  // namespace test_nearest

@@ -5,6 +5,8 @@
 #include "plimsoll/cli/changes.h"
 #include "plimsoll/job/model.h"
 
+namespace test_changes {
+
 using namespace plimsoll::cli;
 using namespace plimsoll::job;
 using Texts = std::vector<std::string>;
@@ -64,3 +66,5 @@ TEST_CASE("each job differs from the first by what its text says") {
   REQUIRE(found != changes.end());
   CHECK(found->job == Job{.batch = 1, .grad_accum = 2});
 }
+
+}  // namespace test_changes

@@ -4,6 +4,8 @@
 #include "plimsoll/cli/checks.h"
 #include "plimsoll/cli/output_file.h"
 
+namespace test_checks {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 
@@ -57,3 +59,5 @@ TEST_CASE("what the child was told to run and did not find is bad usage") {
   write_file(folder.path() / "bad_usage", "-m no.such cannot be run: No module named no.such");
   CHECK_THROWS_WITH_AS(check_usage(folder.path()), "-m no.such cannot be run: No module named no.such", InvalidArgument);
 }
+
+}  // namespace test_checks

@@ -3,6 +3,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/child_process.h"
 
+namespace test_child_process {
+
 using namespace plimsoll::cli;
 
 namespace {
@@ -48,3 +50,5 @@ TEST_CASE("what a child writes can be captured") {
   CHECK(captured.output == "a\nb");
   CHECK(captured.exit.exit_code == 3);
 }
+
+}  // namespace test_child_process

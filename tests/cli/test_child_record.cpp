@@ -7,6 +7,8 @@
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/output_file.h"
 
+namespace test_child_record {
+
 using namespace plimsoll::cli;
 using plimsoll::FormatError;
 using plimsoll::report::RunReport;
@@ -238,3 +240,5 @@ TEST_CASE("settings for the child") {
         R"({"record_dir":"/t/r","steps":2,"top":3,"snapshot":"/t/s","progress":true,"categories":false,"depth":0,)"
         R"("main_pid":null})");
 }
+
+}  // namespace test_child_record

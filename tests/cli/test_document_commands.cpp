@@ -9,6 +9,8 @@
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/job/model.h"
 
+namespace test_document_commands {
+
 using namespace plimsoll::cli;
 using plimsoll::FormatError;
 using plimsoll::InvalidArgument;
@@ -52,3 +54,5 @@ TEST_CASE("models are listed with their sizes, and one is printed as a config th
                        "no config is known for 'lama3-8b': did you mean llama3-8b? `plimsoll models` lists all",
                        InvalidArgument);
 }
+
+}  // namespace test_document_commands

@@ -2,6 +2,8 @@
 
 #include "plimsoll/cli/environment.h"
 
+namespace test_environment {
+
 using namespace plimsoll::cli;
 
 namespace {
@@ -106,3 +108,5 @@ TEST_CASE("the number of threads is the user's where it is set") {
   CHECK(child_environment(job(1, 0), kFiles, {}).at("OMP_NUM_THREADS") == "1");
   CHECK(child_environment(job(1, 0), kFiles, {{"OMP_NUM_THREADS", "6"}}).at("OMP_NUM_THREADS") == "6");
 }
+
+}  // namespace test_environment

@@ -4,6 +4,8 @@
 #include "plimsoll/cli/fit_candidates.h"
 #include "plimsoll/job/model.h"
 
+namespace test_fit_candidates {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 using plimsoll::job::Job;
@@ -71,3 +73,5 @@ TEST_CASE("a search with nothing to try is refused") {
   CHECK_THROWS_WITH_AS(field({.search = Search::kBatch}, {.gpus = 8, .replicas = 3}),
                        doctest::Contains("--replicas 3 does not divide --gpus 8"), InvalidArgument);
 }
+
+}  // namespace test_fit_candidates

@@ -4,6 +4,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/fit_search.h"
 
+namespace test_fit_search {
+
 using namespace plimsoll::cli;
 using plimsoll::report::Fit;
 
@@ -122,3 +124,5 @@ TEST_CASE("a run that fails ends the search, and the value is named") {
   };
   CHECK_THROWS_WITH_AS(find_limit(failing, planning), "with --batch 4: it broke", plimsoll::InvalidArgument);
 }
+
+}  // namespace test_fit_search

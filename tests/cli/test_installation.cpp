@@ -5,6 +5,8 @@
 #include "cli/fake_home.h"
 #include "plimsoll/base/errors.h"
 
+namespace test_installation {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
@@ -158,3 +160,5 @@ TEST_CASE("a package says what it lacks, and what to do") {
                        doctest::Contains("this plimsoll was installed with a CPU build of torch. Install a CUDA build"),
                        InvalidArgument);
 }
+
+}  // namespace test_installation

@@ -3,6 +3,8 @@
 #include "plimsoll/cli/options.h"
 #include "plimsoll/job/fields.h"
 
+namespace test_job_options {
+
 using namespace plimsoll::cli;
 using plimsoll::job::Setting;
 using plimsoll::report::ByteUnit;
@@ -149,3 +151,5 @@ TEST_CASE("what makes no sense is refused, with what was probably meant") {
   const auto units = parse_command_line({"plan", "m", "--units", "GB"}, "");
   CHECK(std::get<Answer>(units).text.find("'GB'") != std::string::npos);
 }
+
+}  // namespace test_job_options

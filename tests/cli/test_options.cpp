@@ -2,6 +2,8 @@
 
 #include "plimsoll/cli/options.h"
 
+namespace test_options {
+
 using namespace plimsoll::cli;
 using Texts = std::vector<std::string>;
 
@@ -185,3 +187,5 @@ TEST_CASE("a command line that makes no sense is refused with one message") {
   check_refused({"run", "--explian", "t.py"}, "unknown option --explian");
   check_refused({"run", "--gpu-memory", "much", "t.py"}, "'much' is not an amount of memory");
 }
+
+}  // namespace test_options

@@ -6,6 +6,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/output_file.h"
 
+namespace test_output_file {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
@@ -83,3 +85,5 @@ TEST_CASE("a temporary folder goes away with what is in it") {
   }
   CHECK_FALSE(fs::exists(path));
 }
+
+}  // namespace test_output_file

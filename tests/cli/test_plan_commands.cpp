@@ -9,6 +9,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands.h"
 
+namespace test_plan_commands {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
@@ -262,3 +264,5 @@ TEST_CASE("the whole command: what cannot be run is exit code 1, what makes no s
   CHECK(plimsoll_main({"plan", "/nowhere/config.json"}, streams) == 2);
   CHECK(plimsoll_main({"models"}, streams) == 0);
 }
+
+}  // namespace test_plan_commands

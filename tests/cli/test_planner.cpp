@@ -9,6 +9,8 @@
 #include "cli/fake_planning.h"
 #include "plimsoll/cli/planner.h"
 
+namespace test_planner {
+
 using namespace plimsoll::cli;
 namespace fs = std::filesystem;
 
@@ -216,3 +218,5 @@ TEST_CASE("the program stands beside the command, unless it is named") {
       PlanningFailed);
   unsetenv("PLIMSOLL_PLANNER");
 }
+
+}  // namespace test_planner

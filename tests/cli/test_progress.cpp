@@ -4,6 +4,8 @@
 
 #include "plimsoll/cli/progress.h"
 
+namespace test_progress {
+
 using plimsoll::cli::Progress;
 
 TEST_CASE("the bar is drawn on one line, and is gone at the end") {
@@ -31,3 +33,5 @@ TEST_CASE("nothing is drawn where there is no terminal") {
   }
   CHECK(stream.str().empty());
 }
+
+}  // namespace test_progress

@@ -8,6 +8,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands.h"
 
+namespace test_run_command {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
@@ -197,3 +199,5 @@ TEST_CASE("the whole command answers with exit code 2 and one message where it c
   CHECK(plimsoll_main({"--version"}, {.out = out, .err = err}) == 0);
   CHECK(out.str() == "plimsoll " + version() + "\n");
 }
+
+}  // namespace test_run_command

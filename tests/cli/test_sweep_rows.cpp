@@ -6,6 +6,8 @@
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/cli/sweep_rows.h"
 
+namespace test_sweep_rows {
+
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 using Texts = std::vector<std::string>;
@@ -75,3 +77,5 @@ TEST_CASE("what torchtitan derives from a global batch follows each row's values
   CHECK(jobs.rows.at(1).job->grad_accum == 2);
   CHECK_FALSE(jobs.rows.at(2).job.has_value());
 }
+
+}  // namespace test_sweep_rows

@@ -8,6 +8,8 @@
 #include "distributed/ranks.h"
 #include "plimsoll/distributed/collectives.h"
 
+namespace test_process_group {
+
 using namespace plimsoll::distributed;
 using c10d::ReduceOp;
 using ranks::on_ranks;
@@ -275,3 +277,5 @@ TEST_CASE("one process is a rank of sixteen thousand with the fake backend") {
         "all_gather_single on rank 16383 of the group of ranks 0 to 16383 (131072 bytes) failed: the output must have "
         "16384 elements, 16384 times the input's 1, and has 32768");
 }
+
+}  // namespace test_process_group

@@ -3,6 +3,8 @@
 #include "job/messages.h"
 #include "plimsoll/job/axes.h"
 
+namespace test_axes {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 using Texts = std::vector<std::string>;
@@ -77,3 +79,5 @@ TEST_CASE("too many combinations, and a field twice, are refused") {
           combinations(Job{}, std::vector<Axis>{wide, wide});
         }) == "--batch is swept twice: give all its values at once");
 }
+
+}  // namespace test_axes

@@ -5,6 +5,8 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 
+namespace test_check {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 
@@ -132,3 +134,5 @@ TEST_CASE("an unknown model is told with the nearest, and that a path would do")
   CHECK(message(folder.path.string()) ==
         folder.path.string() + " is a folder without a config.json: give a model's folder or its config");
 }
+
+}  // namespace test_check

@@ -9,6 +9,8 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/values.h"
 
+namespace test_fields {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 
@@ -221,3 +223,5 @@ TEST_CASE("a typed value of another type is refused") {
   set_value(job, find_field("clip-grad-norm"), std::int64_t{2});
   CHECK(job.clip_grad_norm == 2.0);
 }
+
+}  // namespace test_fields

@@ -3,6 +3,8 @@
 #include "job/messages.h"
 #include "plimsoll/job/job_file.h"
 
+namespace test_job_file {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 
@@ -88,3 +90,5 @@ TEST_CASE("a wrong field of our own form is told with its line") {
   CHECK(complaint("seq-len = 1\nseq_len = 2") == ":1: 'seq-len' is there twice: as 'seq_len' in line 2");
   CHECK(complaint("batch = ") == ":1: expected a value, found the end of the file");
 }
+
+}  // namespace test_job_file

@@ -6,6 +6,8 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/job_json.h"
 
+namespace test_job_json {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 
@@ -82,3 +84,5 @@ TEST_CASE("hostile documents end in a job or in a FormatError, never otherwise")
     }
   }
 }
+
+}  // namespace test_job_json

@@ -7,6 +7,8 @@
 #include "job/messages.h"
 #include "plimsoll/job/toml.h"
 
+namespace test_toml {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 using toml::Value;
@@ -313,3 +315,5 @@ TEST_CASE("hostile texts end in a tree or in a FormatError, never otherwise") {
   CHECK(read > 100);
   CHECK(refused > 100);
 }
+
+}  // namespace test_toml

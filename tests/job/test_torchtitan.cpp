@@ -7,6 +7,8 @@
 #include "plimsoll/job/toml.h"
 #include "plimsoll/job/torchtitan.h"
 
+namespace test_torchtitan {
+
 using namespace plimsoll;
 using namespace plimsoll::job;
 
@@ -285,3 +287,5 @@ TEST_CASE("values of another type are refused") {
   CHECK(complaint("[training]\nenable_cpu_offload = 'x'") ==
         "t:5: training.enable_cpu_offload must be true or false, found a text");
 }
+
+}  // namespace test_torchtitan

@@ -9,6 +9,8 @@
 #include "plimsoll/ledger/ledger.h"
 #include "plimsoll/ledger/log.h"
 
+namespace test_books {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 
@@ -209,3 +211,5 @@ TEST_CASE("the log of a replay is the log that was replayed") {
   for (Event event; reader.next(event);) apply(event, replayed);
   CHECK(std::equal(log.data().begin(), log.data().end(), again.data().begin(), again.data().end()));
 }
+
+}  // namespace test_books

@@ -7,6 +7,8 @@
 
 #include "plimsoll/ledger/ledger.h"
 
+namespace test_bounds {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 
@@ -88,3 +90,5 @@ TEST_CASE("a million allocations on a ramp copy nothing and leave no history") {
   CHECK(ledger.run_peak(device).balance.total() == 512'000'000);
   CHECK(value(ledger.run_peak(device).at) == 1'000'000);
 }
+
+}  // namespace test_bounds

@@ -5,6 +5,8 @@
 
 #include "plimsoll/ledger/live_table.h"
 
+namespace test_live_table {
+
 using namespace plimsoll::ledger;
 
 TEST_CASE("what was inserted and not erased is found, whatever the ids look like") {
@@ -44,3 +46,5 @@ TEST_CASE("all records can be walked through without gaps") {
   CHECK(table.records().size() == 66);
   CHECK(ids == 4950 - 1683);
 }
+
+}  // namespace test_live_table

@@ -14,6 +14,8 @@
 #include "plimsoll/ledger/log.h"
 #include "plimsoll/ledger/log_file.h"
 
+namespace test_log_file {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 namespace fs = std::filesystem;
@@ -267,3 +269,5 @@ TEST_CASE("names that a ledger has before it is recorded are in the log") {
   CHECK(replayed.name(owner) == "layers.0");
   CHECK(replayed.balance(device) == ledger.balance(device));
 }
+
+}  // namespace test_log_file

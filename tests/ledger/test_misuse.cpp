@@ -5,6 +5,8 @@
 
 #include "plimsoll/ledger/ledger.h"
 
+namespace test_misuse {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 
@@ -183,3 +185,5 @@ TEST_CASE_FIXTURE(OneAllocation, "the first defect since the last question is to
   ledger.freed(AllocationId{10});
   CHECK(ledger.take_defect() == "event 5: freed allocation 10, which is unknown");
 }
+
+}  // namespace test_misuse

@@ -6,6 +6,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/ledger/ledger.h"
 
+namespace test_names {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 
@@ -105,3 +107,5 @@ TEST_CASE("asking for what an unknown id means is refused") {
   CHECK_THROWS_AS(ledger.retain_now(DeviceId{0}), InvalidArgument);
   CHECK_THROWS_AS(ledger.contents(Peak{}), InvalidArgument);
 }
+
+}  // namespace test_names

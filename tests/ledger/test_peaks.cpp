@@ -6,6 +6,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/ledger/ledger.h"
 
+namespace test_peaks {
+
 using namespace plimsoll;
 using namespace plimsoll::ledger;
 
@@ -246,3 +248,5 @@ TEST_CASE_FIXTURE(OneDevice, "a retained peak may outlive its ledger") {
   }
   CHECK(retained->balance.total() == 100);
 }
+
+}  // namespace test_peaks

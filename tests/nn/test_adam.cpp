@@ -8,6 +8,8 @@
 #include "nn/optim_error_text.h"
 #include "plimsoll/nn/adamw.h"
 
+namespace test_adam {
+
 // Numbers and allocations are compared with torch.optim in tests/python/test_nn_optim.py.
 
 using namespace plimsoll::nn;
@@ -111,3 +113,5 @@ TEST_CASE("the step count is kept on CPU unless the step is capturable or fused"
   capturable.step();
   CHECK(step_state(capturable).is_cuda());
 }
+
+}  // namespace test_adam

@@ -7,6 +7,8 @@
 #include "nn/optim_error_text.h"
 #include "plimsoll/nn/clip_grad_norm.h"
 
+namespace test_clip_grad_norm {
+
 // Numbers and allocations are compared with torch.nn.utils in tests/python/test_nn_optim.py.
 
 using namespace plimsoll::nn;
@@ -53,3 +55,5 @@ TEST_CASE("foreach is refused where asked for on a device that has none of it") 
         "foreach was asked for, and there are no foreach operators on meta: leave the option out, or set it to false");
   CHECK(clip_grad_norm_(parameters, 1).is_meta());
 }
+
+}  // namespace test_clip_grad_norm

@@ -8,6 +8,8 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/sgd.h"
 
+namespace test_optim_groups {
+
 using namespace plimsoll::nn;
 
 namespace {
@@ -118,3 +120,5 @@ TEST_CASE("a parameter given twice is refused, within a group and across groups,
   CHECK(optimizer.parameters().size() == 2);
   optimizer.step();
 }
+
+}  // namespace test_optim_groups

@@ -12,6 +12,8 @@
 
 #include "plimsoll/nn/optim_hooked.h"
 
+namespace test_optim_hooked {
+
 using namespace plimsoll::nn;
 
 namespace {
@@ -43,15 +45,16 @@ Names states_after_a_step(const Options& options) {
 }  // namespace
 
 TEST_CASE("the state of torch's own optimizers is enumerated under its Python names") {
-  using namespace torch::optim;
-  CHECK(states_after_a_step<Adam>(AdamOptions()) == Names{"exp_avg", "exp_avg_sq"});
-  CHECK(states_after_a_step<Adam>(AdamOptions().amsgrad(true)) == Names{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"});
-  CHECK(states_after_a_step<AdamW>(AdamWOptions()) == Names{"exp_avg", "exp_avg_sq"});
-  CHECK(states_after_a_step<SGD>(SGDOptions(0.1)) == Names{});
-  CHECK(states_after_a_step<SGD>(SGDOptions(0.1).momentum(0.5)) == Names{"momentum_buffer"});
-  CHECK(states_after_a_step<RMSprop>(RMSpropOptions().momentum(0.5).centered(true)) ==
+  namespace stock = torch::optim;
+  CHECK(states_after_a_step<stock::Adam>(stock::AdamOptions()) == Names{"exp_avg", "exp_avg_sq"});
+  CHECK(states_after_a_step<stock::Adam>(stock::AdamOptions().amsgrad(true)) ==
+        Names{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"});
+  CHECK(states_after_a_step<stock::AdamW>(stock::AdamWOptions()) == Names{"exp_avg", "exp_avg_sq"});
+  CHECK(states_after_a_step<stock::SGD>(stock::SGDOptions(0.1)) == Names{});
+  CHECK(states_after_a_step<stock::SGD>(stock::SGDOptions(0.1).momentum(0.5)) == Names{"momentum_buffer"});
+  CHECK(states_after_a_step<stock::RMSprop>(stock::RMSpropOptions().momentum(0.5).centered(true)) ==
         Names{"square_avg", "momentum_buffer", "grad_avg"});
-  CHECK(states_after_a_step<Adagrad>(AdagradOptions()) == Names{"sum"});
+  CHECK(states_after_a_step<stock::Adagrad>(stock::AdagradOptions()) == Names{"sum"});
 }
 
 TEST_CASE("hooks see the step of torch's own optimizer, called through its base class too, and it steps as before") {
@@ -103,3 +106,5 @@ TEST_CASE("state hooks are told of what a step created before it threw") {
   CHECK(told == 2);
   CHECK(always == 1);
 }
+
+}  // namespace test_optim_hooked

@@ -9,6 +9,8 @@
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/selective_checkpoint.h"
 
+namespace test_selective_checkpoint {
+
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::CallLog;
 using plimsoll::nn::test::message_of;
@@ -175,3 +177,5 @@ TEST_CASE("a name that torch does not know is an error") {
   CHECK(message_of([] { nn::save_operators({"mm"}); }).find("such as 'aten::mm' or 'aten::add.Tensor'") !=
         std::string::npos);
 }
+
+}  // namespace test_selective_checkpoint

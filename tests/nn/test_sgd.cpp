@@ -6,6 +6,8 @@
 #include "nn/optim_error_text.h"
 #include "plimsoll/nn/sgd.h"
 
+namespace test_sgd {
+
 // Numbers and allocations are compared with torch.optim in tests/python/test_nn_optim.py.
 
 using namespace plimsoll::nn;
@@ -68,3 +70,5 @@ TEST_CASE("complex parameters are stepped") {
   SGD({complex}, {.lr = 0.5}).step();
   CHECK(at::equal(complex, at::full({2}, -0.5, at::kComplexFloat)));
 }
+
+}  // namespace test_sgd

@@ -7,6 +7,8 @@ torch's does not follow.
 
 import itertools
 
+import needs
+
 # Numbers of ranks that a configuration cannot do without are given by "least"; what gloo cannot do, or what changes no
 # number, is left to "memory"; what is a matter of numbers alone, to "numbers".
 CONFIGURATIONS = {
@@ -124,7 +126,7 @@ LARGE_TRACKER_SIZES = {
     "llama": "vocabulary=3001 context=24 dim=240 hidden=650 heads=6 kv_heads=2 layers=3",
 }
 # Numbers of ranks, and which of them is looked at.
-PLACES = ((1, 0), (2, 0), (8, 0), (8, 7), (64, 0), (1000, 0))
+PLACES = ((1, 0), (2, 0), (8, 0), (8, 7), (64, 0), (1000, 0)) if needs.EVERY_CASE else ((1, 0), (8, 0), (64, 0))
 
 # What is run with four processes besides what needs four.
 WITH_FOUR = (
@@ -186,7 +188,8 @@ def number_cases(worlds=(2, 4)):
             if words is None or words.pop("only", "numbers") != "numbers":
                 continue
             needs_four = "least" in CONFIGURATIONS[name]
-            if needs_four if world == 2 else not (needs_four or name in WITH_FOUR):
+            with_four = name in WITH_FOUR and (needs.EVERY_CASE or name in needs.some(WITH_FOUR, 3))
+            if needs_four if world == 2 else not (needs_four or with_four):
                 continue
             words = {"world": world, "steps": 10, **words}
             if without_rounding(words):

@@ -3,6 +3,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/report/amounts.h"
 
+namespace test_amounts {
+
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
 
@@ -40,3 +42,5 @@ TEST_CASE("text is broken at blanks, by characters, and a long word stays whole"
   CHECK(wrapped("aaaaaaaa b", 5, " ") == "aaaaaaaa\n b");
   CHECK(wrapped("", 5, " ") == "");
 }
+
+}  // namespace test_amounts

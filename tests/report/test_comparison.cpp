@@ -6,6 +6,8 @@
 #include "report/sample_plan.h"
 #include "report/sample_report.h"
 
+namespace test_comparison {
+
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
 
@@ -138,3 +140,5 @@ TEST_CASE("the largest amounts that are read differ by a number with a sign") {
   BytesChange change{"x", plimsoll::Bytes{9223372036854775807}, std::nullopt};
   CHECK(change.difference() == -9223372036854775807);
 }
+
+}  // namespace test_comparison

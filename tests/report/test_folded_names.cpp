@@ -2,6 +2,8 @@
 
 #include "plimsoll/report/folded_names.h"
 
+namespace test_folded_names {
+
 using namespace plimsoll::report;
 
 namespace {
@@ -40,3 +42,5 @@ TEST_CASE("blocks are alike only where all below them is; then what is below is 
                                                  "layers.1 x1", "layers.1.experts.0 x1", "layers.1.experts.1-2 x2",
                                                  "layers.1.norm x1"});
 }
+
+}  // namespace test_folded_names

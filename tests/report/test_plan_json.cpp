@@ -8,6 +8,8 @@
 #include "report/golden.h"
 #include "report/sample_plan.h"
 
+namespace test_plan_json {
+
 using namespace plimsoll::report;
 using plimsoll::FormatError;
 
@@ -129,3 +131,5 @@ TEST_CASE("a document that ends early anywhere, or has a byte changed, is read o
     }
   }
 }
+
+}  // namespace test_plan_json

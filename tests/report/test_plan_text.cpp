@@ -4,6 +4,8 @@
 #include "report/golden.h"
 #include "report/sample_plan.h"
 
+namespace test_plan_text {
+
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
 
@@ -113,3 +115,5 @@ TEST_CASE("a setting is found by its name with hyphens or underscores") {
   CHECK(shown(job_value(job, "gpu_memory")) == "none");
   CHECK(shown(job_value(job, "absent")) == "none");
 }
+
+}  // namespace test_plan_text

@@ -9,6 +9,8 @@
 #include "report/sample_plan.h"
 #include "report/sample_report.h"
 
+namespace test_run_report {
+
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
 
@@ -243,3 +245,5 @@ TEST_CASE("phases stand in the order of a step, unknown ones behind") {
   rows[0].active_by_phase = {{"zeta", 1}, {"backward", 1}, {"other", 1}, {"forward", 1}};
   CHECK(phases_of(rows) == std::vector<std::string>{"forward", "backward", "other", "zeta"});
 }
+
+}  // namespace test_run_report

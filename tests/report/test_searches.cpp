@@ -3,6 +3,8 @@
 #include "report/golden.h"
 #include "report/sample_searches.h"
 
+namespace test_searches {
+
 using namespace plimsoll::report;
 using namespace plimsoll::literals;
 
@@ -83,3 +85,5 @@ TEST_CASE("beyond the limit no book need exceed the card") {
   fit.at_beyond->peak.device = 80_GiB;
   CHECK(has(to_text(fit), "the device book takes 80.00 GiB, 911.94 MiB more than the card has"));
 }
+
+}  // namespace test_searches

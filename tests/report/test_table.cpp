@@ -3,6 +3,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/report/table.h"
 
+namespace test_table {
+
 using namespace plimsoll::report;
 
 TEST_CASE("columns are as wide as their widest cell, aligned, and no line ends with blanks") {
@@ -34,3 +36,5 @@ TEST_CASE("text is coloured only when that is asked for") {
   CHECK(paint("fits", Ink::kGood, Colour::kNever) == "fits");
   CHECK(paint("fits", Ink::kGood, Colour::kAlways) == "\x1b[1;32mfits\x1b[0m");
 }
+
+}  // namespace test_table

@@ -8,6 +8,8 @@
 #include "safetensors/checkpoint_contents.h"
 #include "safetensors/scratch.h"
 
+namespace test_checkpoint_folder {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 namespace fs = std::filesystem;
@@ -216,3 +218,5 @@ TEST_CASE_FIXTURE(Runs, "a folder may be named with a slash at its end, or as se
   fs::current_path(before);
   check_contents(CheckpointFolder(path / "other").newest().value());
 }
+
+}  // namespace test_checkpoint_folder

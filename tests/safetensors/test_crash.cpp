@@ -13,6 +13,8 @@
 #include "safetensors/faulty_operations.h"
 #include "safetensors/scratch.h"
 
+namespace test_crash {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 namespace fs = std::filesystem;
@@ -184,3 +186,5 @@ TEST_CASE("a crash while a file is replaced leaves the old one or the new one, w
     CHECK(n > 5);
   }
 }
+
+}  // namespace test_crash

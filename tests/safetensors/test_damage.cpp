@@ -8,6 +8,8 @@
 #include "plimsoll/safetensors/header.h"
 #include "safetensors/scratch.h"
 
+namespace test_damage {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 
@@ -108,3 +110,5 @@ TEST_CASE("random bytes are refused") {
     CHECK_FALSE(accepts(file));
   }
 }
+
+}  // namespace test_damage

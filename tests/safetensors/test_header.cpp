@@ -7,6 +7,8 @@
 #include "plimsoll/safetensors/header.h"
 #include "safetensors/scratch.h"
 
+namespace test_header {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 
@@ -164,3 +166,5 @@ TEST_CASE("a name is shown in a message on one line, and a long one is cut betwe
                 "tensor '" + std::string(119, 'n') + "…': must be an object, found a number");
   check_refused(R"({"a\nb":1})", 0, "tensor 'a?b': must be an object, found a number");
 }
+
+}  // namespace test_header

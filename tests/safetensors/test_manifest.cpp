@@ -5,6 +5,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/safetensors/manifest.h"
 
+namespace test_manifest {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 
@@ -70,3 +72,5 @@ TEST_CASE("what is wrong with a manifest is said") {
     check_refused(R"({"files":{")" + file + R"(":1}})", "the file '" + file + "' lies outside the checkpoint");
   }
 }
+
+}  // namespace test_manifest

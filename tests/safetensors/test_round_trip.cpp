@@ -10,6 +10,8 @@
 #include "plimsoll/safetensors/writer.h"
 #include "safetensors/scratch.h"
 
+namespace test_round_trip {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 namespace fs = std::filesystem;
@@ -159,3 +161,5 @@ TEST_CASE("the bytes of a shape are counted without overflow") {
   CHECK(bytes({INT64_MAX, INT64_MAX, 0}) == std::nullopt);
   CHECK(bytes({-1}) == std::nullopt);
 }
+
+}  // namespace test_round_trip

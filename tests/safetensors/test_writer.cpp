@@ -8,6 +8,8 @@
 #include "plimsoll/safetensors/writer.h"
 #include "safetensors/scratch.h"
 
+namespace test_writer {
+
 using namespace plimsoll;
 using namespace plimsoll::safetensors;
 namespace fs = std::filesystem;
@@ -123,3 +125,5 @@ TEST_CASE_FIXTURE(Scratch, "a bare name is a file in the working folder") {
   fs::current_path(before);
   CHECK(names() == Names{"a"});
 }
+
+}  // namespace test_writer

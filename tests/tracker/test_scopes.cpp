@@ -11,7 +11,7 @@
 #include "tracker/looking.h"
 #include "tracker/models.h"
 
-namespace plimsoll {
+namespace plimsoll::test_scopes {
 
 namespace {
 
@@ -215,4 +215,4 @@ TEST_CASE("a scope that begins or ends within a step of an optimizer leaves no s
   CHECK(bytes_of(tracker, "Temp") == 0);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::test_scopes

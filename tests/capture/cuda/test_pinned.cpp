@@ -16,7 +16,7 @@
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/host_tap.h"
 
-namespace plimsoll::capture {
+namespace plimsoll::capture::test_pinned {
 
 namespace {
 
@@ -295,4 +295,4 @@ TEST_CASE("a host allocator that is set later is tapped too: it is asked everyth
 
 }  // namespace
 
-}  // namespace plimsoll::capture
+}  // namespace plimsoll::capture::test_pinned

@@ -9,6 +9,9 @@
 
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"
+#include "programs/programs.h"
+
+namespace distributed_values {
 
 using namespace plimsoll::distributed;
 
@@ -62,7 +65,7 @@ void run() {
 
 }  // namespace
 
-int main() {
+int run_program(int, char**) {
   try {
     run();
     return 0;
@@ -71,3 +74,7 @@ int main() {
     return 1;
   }
 }
+
+const programs::Program program("distributed_values", &run_program);
+
+}  // namespace distributed_values

@@ -9,8 +9,11 @@
 #include <string>
 
 #include "fsdp/small_net.h"
+#include "programs/programs.h"
 
-int main(int argc, char** argv) {
+namespace fsdp_fault {
+
+int run_program(int argc, char** argv) {
   using namespace plimsoll;
   try {
     at::set_num_threads(1);
@@ -33,3 +36,7 @@ int main(int argc, char** argv) {
     std::_Exit(3);  // The group's threads may wait for a rank that is no more.
   }
 }
+
+const programs::Program program("fsdp_fault", &run_program);
+
+}  // namespace fsdp_fault

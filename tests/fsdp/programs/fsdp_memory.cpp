@@ -14,10 +14,13 @@
 
 #include "fsdp/pretended_rank.h"
 #include "fsdp/training.h"
+#include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+
+namespace fsdp_memory {
 
 namespace {
 
@@ -94,16 +97,28 @@ Json run(const Case& c) {
 
 }  // namespace
 
-int main() {
+int run_program(int, char**) {
   at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The allocator exists from the first use of the device on.
   allocator::get()->attachAllocatorTraceTracker([](const allocator::TraceEntry& entry) {
     if (recorder != nullptr) recorder->note(entry);
   });
   return scenarios::answer_cases("fsdp_memory", run);
 }
+const programs::Program program("fsdp_memory", &run_program);
+
+}  // namespace fsdp_memory
+
 #else
-int main() {
+
+namespace fsdp_memory {
+
+int run_program(int, char**) {
   std::cerr << "fsdp_memory: torch is not a CUDA build\n";
   return 1;
 }
+
+const programs::Program program("fsdp_memory", &run_program);
+
+}  // namespace fsdp_memory
+
 #endif

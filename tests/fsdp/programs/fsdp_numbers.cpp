@@ -15,6 +15,9 @@
 
 #include "fsdp/training.h"
 #include "plimsoll/distributed/collectives.h"
+#include "programs/programs.h"
+
+namespace fsdp_numbers {
 
 namespace {
 
@@ -93,7 +96,7 @@ Json run(Training& training, const Case& c) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   values = argc > 1 && std::string(argv[1]) == "--values";
   std::string line;
   try {
@@ -112,4 +115,9 @@ int main(int argc, char** argv) {
     std::cerr << "fsdp_numbers: " << line << ": " << error.what() << "\n";
     return 1;
   }
+  return 0;
 }
+
+const programs::Program program("fsdp_numbers", &run_program);
+
+}  // namespace fsdp_numbers

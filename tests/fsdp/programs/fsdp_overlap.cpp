@@ -9,9 +9,12 @@
 
 #include "fsdp/training.h"
 #include "plimsoll/distributed/lone_store.h"
+#include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include "plimsoll/pretend/model/control_c.h"
+
+namespace fsdp_overlap {
 
 namespace {
 
@@ -42,7 +45,7 @@ nlohmann::json run(const Case& c, const std::string& folder) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int run_program(int, char** argv) {
   std::string line;
   try {
     run(Case("world=2 rank=0 model=network"), std::string(argv[1]) + "/warm_up");
@@ -54,10 +57,23 @@ int main(int, char** argv) {
     std::cerr << "fsdp_overlap: " << line << ": " << error.what() << "\n";
     return 1;
   }
+  return 0;
 }
+const programs::Program program("fsdp_overlap", &run_program);
+
+}  // namespace fsdp_overlap
+
 #else
-int main() {
+
+namespace fsdp_overlap {
+
+int run_program(int, char**) {
   std::cerr << "fsdp_overlap: torch is not a CUDA build\n";
   return 1;
 }
+
+const programs::Program program("fsdp_overlap", &run_program);
+
+}  // namespace fsdp_overlap
+
 #endif

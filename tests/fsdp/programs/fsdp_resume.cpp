@@ -15,6 +15,9 @@
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/fsdp/state_files.h"
 #include "plimsoll/fsdp/state_full.h"
+#include "programs/programs.h"
+
+namespace fsdp_resume {
 
 namespace {
 
@@ -34,7 +37,7 @@ void run(Training& training, const Case& c) {
 
 }  // namespace
 
-int main() {
+int run_program(int, char**) {
   std::string line;
   try {
     at::set_num_threads(1);
@@ -50,4 +53,9 @@ int main() {
     std::cerr << "fsdp_resume: " << line << ": " << error.what() << "\n";
     return 1;
   }
+  return 0;
 }
+
+const programs::Program program("fsdp_resume", &run_program);
+
+}  // namespace fsdp_resume

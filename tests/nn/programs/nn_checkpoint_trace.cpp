@@ -15,11 +15,14 @@
 #include "plimsoll/nn/device_scope.h"
 #include "plimsoll/nn/modules.h"
 #include "plimsoll/nn/selective_checkpoint.h"
+#include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include <c10/cuda/CUDACachingAllocator.h>
 #define PLIMSOLL_TORCH_HAS_CUDA 1
 #endif
+
+namespace nn_checkpoint_trace {
 
 namespace {
 
@@ -178,7 +181,7 @@ void train(const std::string& kind) {
 
 }  // namespace
 
-int main() {
+int run_program(int, char**) {
   record_events();
   for (std::string kind; std::getline(std::cin, kind);) {
     events.clear();
@@ -190,4 +193,9 @@ int main() {
     }
     std::cout << "]" << std::endl;
   }
+  return 0;
 }
+
+const programs::Program program("nn_checkpoint_trace", &run_program);
+
+}  // namespace nn_checkpoint_trace

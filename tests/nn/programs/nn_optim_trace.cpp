@@ -20,11 +20,14 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/clip_grad_norm.h"
 #include "plimsoll/nn/sgd.h"
+#include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include <c10/cuda/CUDACachingAllocator.h>
 #define PLIMSOLL_TORCH_HAS_CUDA 1
 #endif
+
+namespace nn_optim_trace {
 
 namespace {
 
@@ -252,7 +255,7 @@ void prepare() {}
 
 }  // namespace
 
-int main() {
+int run_program(int, char**) {
   try {
     prepare();
     for (std::string line; std::getline(std::cin, line);) run(Case(line));
@@ -260,4 +263,9 @@ int main() {
     std::cerr << "nn_optim_trace: " << error.what() << "\n";
     return 1;
   }
+  return 0;
 }
+
+const programs::Program program("nn_optim_trace", &run_program);
+
+}  // namespace nn_optim_trace

@@ -18,6 +18,8 @@
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/control_c.h"
 
+namespace test_cuda_program {
+
 using namespace plimsoll::literals;
 namespace control = plimsoll::pretend::control;
 using plimsoll::pretend::Event;
@@ -288,3 +290,5 @@ TEST_CASE("what happens on streams can be written to a file, until it is told to
   cudaEventDestroy(event);
   cudaStreamDestroy(stream);
 }
+
+}  // namespace test_cuda_program

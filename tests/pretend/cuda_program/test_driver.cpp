@@ -4,6 +4,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_driver {
+
 using namespace program;
 
 TEST_CASE("a card's properties are the profile's") {
@@ -261,3 +263,5 @@ TEST_CASE("what breaks a capture by the runtime breaks it by the driver") {
   breaks(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, [&] { return cuMemcpyDtoH(&value, device, 4); });
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
+
+}  // namespace test_driver

@@ -2,6 +2,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_graphs {
+
 using namespace program;
 
 namespace {
@@ -295,3 +297,5 @@ TEST_CASE("a wait that would join two captures is refused and breaks both") {
   CHECK(fails_with(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(one, &graph)));
   CHECK(fails_with(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(other, &graph)));
 }
+
+}  // namespace test_graphs

@@ -2,6 +2,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_launch {
+
 using namespace program;
 
 namespace {
@@ -188,3 +190,5 @@ TEST_CASE("a module's variable has one place on each card, found again by its na
   CHECK(device == 1);
   CHECK(cuModuleUnload(module) == CUDA_SUCCESS);
 }
+
+}  // namespace test_launch

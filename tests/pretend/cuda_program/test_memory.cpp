@@ -4,6 +4,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_memory {
+
 using namespace program;
 
 namespace {
@@ -213,3 +215,5 @@ TEST_CASE("a fill of rows that is captured is done by the graph's launch") {
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
 }
+
+}  // namespace test_memory

@@ -3,6 +3,8 @@
 #include "plimsoll/pretend/model/memory_pool.h"
 #include "pretend/cuda_program/program.h"
 
+namespace test_pools {
+
 using namespace program;
 using plimsoll::pretend::MemoryPool;
 
@@ -161,3 +163,5 @@ TEST_CASE("a pool is opened to cards that are there") {
   access.location.id = control::device_count();
   CHECK(fails_with(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, &access, 1)));
 }
+
+}  // namespace test_pools

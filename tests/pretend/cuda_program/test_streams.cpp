@@ -2,6 +2,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_streams {
+
 using namespace program;
 
 namespace {
@@ -162,3 +164,5 @@ TEST_CASE("a priority beyond the range is taken as the nearest within") {
   CHECK(given(greatest - 1) == greatest);
   CHECK(given(least + 1) == least);
 }
+
+}  // namespace test_streams

@@ -5,6 +5,8 @@
 
 #include "pretend/cuda_program/program.h"
 
+namespace test_threads {
+
 using namespace program;
 
 namespace {
@@ -139,3 +141,5 @@ TEST_CASE("captures, virtual memory and pinned memory of many threads on several
     CHECK(control::memory(device).used == used[static_cast<std::size_t>(device)]);
   }
 }
+
+}  // namespace test_threads

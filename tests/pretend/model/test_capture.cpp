@@ -5,6 +5,8 @@
 
 #include "pretend/model/small_machine.h"
 
+namespace test_capture {
+
 using namespace plimsoll::pretend;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("records and waits within a capture are the graph's and are not told")
   CHECK(heard == std::vector<std::uint64_t>{apart->id, apart->id});
   delete machine.end_capture(*origin).graph;
 }
+
+}  // namespace test_capture

@@ -7,6 +7,8 @@
 
 #include "pretend/model/small_machine.h"
 
+namespace test_device_memory {
+
 using namespace plimsoll::pretend;
 using namespace plimsoll::literals;
 using plimsoll::Bytes;
@@ -198,3 +200,5 @@ TEST_CASE("threads may allocate and free at once") {
   CHECK(counters.allocations == 2000);
   CHECK(counters.frees == 2000);
 }
+
+}  // namespace test_device_memory

@@ -7,6 +7,8 @@
 #include "plimsoll/base/errors.h"
 #include "pretend/model/small_machine.h"
 
+namespace test_machine {
+
 using namespace plimsoll::pretend;
 using namespace plimsoll::literals;
 
@@ -170,3 +172,5 @@ TEST_CASE("records and waits are told with the mark that ties them, the same eve
   CHECK(heard[4].kind == Happening::kSynchronize);
   CHECK(heard[4].mark == heard[3].mark);
 }
+
+}  // namespace test_machine

@@ -6,6 +6,8 @@
 #include "plimsoll/pretend/model/visible_devices.h"
 #include "pretend/model/small_machine.h"
 
+namespace test_visible_devices {
+
 using namespace plimsoll::pretend;
 
 using Cards = std::vector<int>;
@@ -57,3 +59,5 @@ TEST_CASE("a machine of which nothing is shown has no device, and gives no memor
   CHECK_FALSE(machine.device(0).memory.allocate(1_MiB));
   CHECK_FALSE(machine.device(0).ensure_context(machine.profile()));
 }
+
+}  // namespace test_visible_devices

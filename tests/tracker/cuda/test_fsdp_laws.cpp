@@ -6,7 +6,7 @@
 // FSDP2's memory laws, as equalities: P is a whole weight, S its shard, L the number of layers, all in fp32 unless
 // said.
 
-namespace plimsoll::row {
+namespace plimsoll::row::test_fsdp_laws {
 
 namespace {
 
@@ -319,4 +319,4 @@ TEST_CASE("of uneven shards rank 0 has the most: padded alike, ranks differ in t
   distributed::destroy_process_group();
 }
 
-}  // namespace plimsoll::row
+}  // namespace plimsoll::row::test_fsdp_laws

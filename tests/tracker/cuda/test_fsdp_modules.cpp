@@ -8,7 +8,7 @@
 #include "plimsoll/nn/sgd.h"
 #include "tracker/cuda/fsdp_row.h"
 
-namespace plimsoll::row {
+namespace plimsoll::row::test_fsdp_modules {
 
 namespace {
 
@@ -351,4 +351,4 @@ TEST_CASE("ignored parameters are Parameters, and keep their gradients' name") {
   CHECK(found["Sharded Grad"] == S);
 }
 
-}  // namespace plimsoll::row
+}  // namespace plimsoll::row::test_fsdp_modules

@@ -9,7 +9,7 @@
 #include "tracker/cuda/counted.h"
 #include "tracker/models.h"
 
-namespace plimsoll {
+namespace plimsoll::test_gpu {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST_CASE("a backward on the GPU's own thread that throws leaves the tracker as 
   CHECK(now["Temp"] == 0);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::test_gpu

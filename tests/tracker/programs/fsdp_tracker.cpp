@@ -11,9 +11,12 @@
 #include "fsdp/pretended_rank.h"
 #include "fsdp/training.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
+#include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.
 #include <c10/cuda/CUDACachingAllocator.h>
+
+namespace fsdp_tracker {
 
 namespace {
 
@@ -67,10 +70,22 @@ Json run(const Case& c) {
 
 }  // namespace
 
-int main() { return scenarios::answer_cases("fsdp_tracker", run); }
+int run_program(int, char**) { return scenarios::answer_cases("fsdp_tracker", run); }
+const programs::Program program("fsdp_tracker", &run_program);
+
+}  // namespace fsdp_tracker
+
 #else
-int main() {
+
+namespace fsdp_tracker {
+
+int run_program(int, char**) {
   std::cerr << "fsdp_tracker: torch is not a CUDA build\n";
   return 1;
 }
+
+const programs::Program program("fsdp_tracker", &run_program);
+
+}  // namespace fsdp_tracker
+
 #endif

@@ -10,7 +10,10 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
+#include "programs/programs.h"
 #include "tracker/models.h"
+
+namespace tracker_scenarios {
 
 namespace {
 
@@ -97,7 +100,7 @@ Json run(const std::string& model, const std::string& optimizer, at::Device devi
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   // Cases on standard input, one a line: "MODEL OPTIMIZER DEVICE".
   if (argc != 1) {
     std::cerr << "usage: " << argv[0] << " < cases\n";
@@ -109,4 +112,9 @@ int main(int argc, char** argv) {
     all[model + " " + optimizer + " " + device] = run(model, optimizer, at::Device(device));
   }
   std::cout << all.dump() << "\n";
+  return 0;
 }
+
+const programs::Program program("tracker_scenarios", &run_program);
+
+}  // namespace tracker_scenarios
