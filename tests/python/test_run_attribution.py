@@ -104,6 +104,32 @@ def test_two_models_under_fsdp_are_both_followed(plimsoll_run, script):
     assert categories["Sharded Param"] == shards and "Parameter" not in categories
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_compiled_model_is_known_by_what_it_holds_however_it_was_compiled(plimsoll_run, script, backend):
+    ways = [f"    model = torch.compile(model, backend={backend!r})\n", f"    model.compile(backend={backend!r})\n"]
+    whole, in_place = (contents(plimsoll_run(script(PLAIN + way + "    step(); step()\n"))) for way in ways)
+    parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
+    assert whole[0]["Parameter"] == parameters and whole[0]["OptState"] == 2 * parameters
+    assert whole[1]["0"]["at_peak"]["Parameter"] == 1024 * 4096 * 4 + 4096 * 4
+    assert in_place[0] == whole[0] and in_place[1] == whole[1]
+
+
+def test_blocks_that_are_compiled_in_place_are_parts_of_their_model(plimsoll_run, script):
+    blocks = "    for layer in model: layer.compile(backend='aot_eager')\n    step(); step()\n"
+    categories, modules = contents(plimsoll_run(script(PLAIN + blocks)))
+    assert modules[""]["type"] == "Sequential" and modules["0"]["type"] == "Linear"
+    assert modules["0"]["at_peak"]["Parameter"] == 1024 * 4096 * 4 + 4096 * 4
+
+
+def test_a_model_compiled_in_place_within_another_is_compiled_with_it(plimsoll_run, script):
+    nested = """
+    inner = nn.Linear(8, 8, device="cuda"); inner.compile(backend="eager", fullgraph=True)
+    outer = torch.compile(lambda x: inner(x * 2) * 3, backend="eager", fullgraph=True)
+    outer(torch.ones(2, 8, device="cuda")).sum().backward()
+    """
+    contents(plimsoll_run(script(PLAIN + nested)))
+
+
 def test_cuda_that_is_first_used_in_compiled_code_leaves_it_without_hooks(plimsoll_run, script):
     compiled = """
     import torch, warnings; warnings.filterwarnings("error", message=".*global hooks.*")

@@ -7,6 +7,7 @@ Once `torch._dynamo` is imported (by the script; never by us):
   one; such a call ends a step.
 """
 
+import functools
 import sys
 import threading
 import types
@@ -34,6 +35,7 @@ class Compiled:
     def install(self) -> None:
         after_import.call("torch._dynamo.eval_frame", self._wrap_eval_frame)
         after_import.call("torch._dynamo.variables.optimizer", self._wrap_optimizer_variable)
+        after_import.call("torch.nn.modules.module", self._wrap_compile_in_place)
 
     # -- entering and leaving compiled callables -------------------------------------------------------------------------
 
@@ -123,6 +125,25 @@ class Compiled:
         eval_frame.skip_code(call.__code__)
         optimized_module.__call__ = call
 
+    def _wrap_compile_in_place(self, modules: Any) -> None:
+        """model.compile() keeps, in the model, what is called for it."""
+        original, attribution = modules.Module.compile, self._attribution
+
+        @functools.wraps(original)
+        def compile_in_place(model: Any, *args: Any, **kwargs: Any) -> None:
+            original(model, *args, **kwargs)
+            compiled = model._compiled_call_impl
+
+            @functools.wraps(compiled)  # What dynamo knows it by, too: one compiled model within another is looked into as without us.
+            def call(*given: Any, **named: Any) -> Any:
+                attribution.compiled_model_called(model)
+                return compiled(*given, **named)
+
+            sys.modules["torch._dynamo.eval_frame"].skip_code(call.__code__)
+            model._compiled_call_impl = call
+
+        modules.Module.compile = compile_in_place
+
     # -- compiled optimizer steps ----------------------------------------------------------------------------------------
 
     def _wrap_optimizer_variable(self, module: Any) -> None:
@@ -185,8 +206,6 @@ def _rehook_optimizers(hooks: Hooks) -> None:
 
 
 def _with_phases(step: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
-    import functools
-
     import torch
 
     @functools.wraps(step)
