@@ -9,6 +9,7 @@ import example_bytes
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+pytestmark = pytest.mark.recorded
 
 # Compilation needs Triton; transformers is the user's to install.
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")

@@ -20,7 +20,7 @@ CASES = {line.replace("steps=3", "steps=2"): name for line, name in fsdp_cases.m
 
 
 WHY_NOT = needs.why_not(PROGRAM, cuda=True)
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
 def start(command, folder, env=None):

@@ -31,7 +31,7 @@ CASES = {
 
 
 WHY_NOT = needs.why_not(PROGRAM)
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
 def free_port():

@@ -19,7 +19,7 @@ import pytest
 
 import plimsoll
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 HOME = Path(__file__).resolve().parents[2]
 BUILD = HOME / "build" / "release"

@@ -85,8 +85,8 @@ py::handle object_at(Key key) {
   return lives().find(object) == nullptr ? nullptr : object;
 }
 
-/// Calls visit(tensor) for the whole form of each of a group's parameters that has one. In C++, because it is done for every
-/// group in every pass.
+/// Calls visit(tensor) for the whole form of each of a group's parameters that has one. In C++, because it is done for
+/// every group in every pass.
 template <class Visit>
 void for_each_whole_parameter(py::handle group, const Visit& visit) {
   static const auto* const parameters = new py::str("fsdp_params");

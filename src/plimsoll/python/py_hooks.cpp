@@ -163,7 +163,7 @@ PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count
   return result != nullptr ? result : raised_in("after_forward");
 }
 
-// --- Calls of modules without hooks of their own ----------------------------------------------------------------------
+// --- Calls of modules without hooks of their own ---------------------------------------------------------------------
 
 /// torch's tables of hooks of all modules, by kind.
 struct GlobalHooks {
@@ -208,7 +208,7 @@ void tell_of_failed_forward(PyObject* module, PyObject* arguments) {
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return;
   const py::error_scope raised;
   PyObject* const given[] = {module, arguments, Py_None};
-  if (after_forward_hook(nullptr, given, 3) != nullptr) return;
+  if (py::reinterpret_steal<py::object>(after_forward_hook(nullptr, given, 3))) return;
   const py::error_already_set error;
   const std::string text = std::string("a hook of plimsoll's raised, after the forward did: ") + error.what();
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) PyErr_Clear();
@@ -217,18 +217,19 @@ void tell_of_failed_forward(PyObject* module, PyObject* arguments) {
 /// Calls the module's forward between the two hooks, if that is all there is to do: see hooks.py.
 PyObject* call_forward(PyObject*, PyObject* const* given, Py_ssize_t count) {
   if (count != 4) {
-    PyErr_SetString(PyExc_TypeError, "call_forward takes a module, its arguments, keywords and what means that it was not called");
+    PyErr_SetString(PyExc_TypeError, "call_forward takes a module, its arguments, keywords, and what says: not called");
     return nullptr;
   }
-  PyObject *const module = given[0], *const arguments = given[1], *const keywords = given[2], *const not_called = given[3];
+  PyObject *const module = given[0], *const arguments = given[1], *const keywords = given[2];
   if (!GlobalHooks::of_process().are_ours() || has_own_hooks(module) || torch::jit::tracer::isTracing()) {
-    return Py_NewRef(not_called);
+    return Py_NewRef(given[3]);
   }
   static PyObject* const name = PyUnicode_InternFromString("forward");
   const auto forward = py::reinterpret_steal<py::object>(PyObject_GetAttr(module, name));
   if (!forward) return nullptr;
   const auto told = py::reinterpret_steal<py::object>(before_forward_hook(nullptr, given, 2));
-  auto result = told ? py::reinterpret_steal<py::object>(PyObject_Call(forward.ptr(), arguments, keywords)) : py::object();
+  py::object result;
+  if (told) result = py::reinterpret_steal<py::object>(PyObject_Call(forward.ptr(), arguments, keywords));
   if (!result) {
     tell_of_failed_forward(module, arguments);
     return nullptr;

@@ -76,8 +76,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     bool hooked = false;
   };
 
-  /// A state that was named, and the tensors that held its memory then. To find these in a wrapper of Python's costs more
-  /// than all else that is done for a state, and every step asks for every state.
+  /// A state that was named, and the tensors that held its memory then. To find these in a wrapper of Python's costs
+  /// more than all else that is done for a state, and every step asks for every state.
   struct NamedState {
     struct Holder {
       WeakTensor tensor;
