@@ -51,7 +51,7 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
 
 def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> Dict[str, List[float]]:
     """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine. A tracker hears of allocations
-    from when it is made: each turn has one of its own, and without it there is none. Of two steps with a tracker the first one
+    from when it is made: each turn has one of its own, and without it there is none. Of the steps with a tracker the first one
     names everything; `around` is what making, entering, leaving and dropping it takes."""
     from plimsoll import FSDPMemTracker
 
@@ -63,13 +63,14 @@ def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> Dict
         seconds[kind].append(time.perf_counter() - began)
 
     for _ in range(turns):
-        timed("plain")
-        timed("plain")
+        for _ in range(3):
+            timed("plain")
         began = time.perf_counter()
         with FSDPMemTracker(model, optimizer):
             timed("first")
-            timed("tracked")
-        seconds["around"].append(time.perf_counter() - began - seconds["first"][-1] - seconds["tracked"][-1])
+            for _ in range(3):
+                timed("tracked")
+        seconds["around"].append(time.perf_counter() - began - seconds["first"][-1] - sum(seconds["tracked"][-3:]))
         gc.collect()
     return seconds
 
