@@ -139,7 +139,9 @@ class Compiled:
                 attribution.compiled_model_called(model)
                 return compiled(*given, **named)
 
-            sys.modules["torch._dynamo.eval_frame"].skip_code(call.__code__)
+            eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+            if eval_frame is not None:  # Nothing is compiled where torch.compile is switched off.
+                eval_frame.skip_code(call.__code__)
             model._compiled_call_impl = call
 
         modules.Module.compile = compile_in_place

@@ -55,11 +55,10 @@ def _now_us() -> int:
 def _without_import_of_inductor(torch: Any) -> Iterator[None]:
     """A snapshot asks Inductor which frames are of code that it made, and imports it for that, which takes a second. Where it
     is not imported it has made none."""
-    stand_in = types.ModuleType("torch._inductor")
     if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
         yield
         return
-    torch._inductor = stand_in
+    stand_in = torch._inductor = types.ModuleType("torch._inductor")
     try:
         yield
     finally:
