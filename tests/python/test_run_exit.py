@@ -124,9 +124,9 @@ def test_os_exit_leaves_the_last_step(plimsoll_run, script):
     assert run.json["peak"]["active_bytes"] > 0
 
 
-@pytest.mark.parametrize("before", ["", STEP])
+@pytest.mark.parametrize("before", ["", "    import torch._dynamo.eval_frame\n" + STEP], ids=["", "with a compiler"])
 def test_an_interrupt_ends_the_script_as_it_would_without_us(plimsoll_run, script, tmp_path, before):
-    """That is by SIGINT, unless what torch runs at the interpreter's end makes it forget."""
+    """That is by SIGINT, unless what torch's compiler runs at the interpreter's end makes it forget."""
     name = script(before + "    raise KeyboardInterrupt\n")
     plain = subprocess.run(
         [sys.executable, name], cwd=tmp_path, env={**os.environ, **needs.pretend_gpu()}, capture_output=True, timeout=600

@@ -11,6 +11,7 @@ from typing import Any, Dict, Optional
 from plimsoll.run import control, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
+from plimsoll.run.late_compiler import LateCompiler
 from plimsoll.run.progress import Progress
 from plimsoll.run.settings import Settings
 from plimsoll.run.stop import EnoughSteps, Stop
@@ -87,6 +88,7 @@ class Observer:
         )
         watch.install()
         self._watch = watch
+        LateCompiler().install()
         # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
         torch.cuda._lazy_call(self._cuda_initialised)
 

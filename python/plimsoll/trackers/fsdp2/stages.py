@@ -8,7 +8,7 @@ import functools
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
-from torch._C._dynamo.eval_frame import get_eval_frame_callback
+from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, get_eval_frame_callback, set_code_exec_strategy
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -51,14 +51,16 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
 
 def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
     """As FSDP2's own hooks are: torch.compile does not look into them. To switch it off costs ten times what the hook does, so
-    that is done only while it is on."""
-    disabled: Callable[..., Any] = torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")
+    that is done only while it is on, and its compiler is not imported for it."""
 
     @functools.wraps(hook)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (hook if get_eval_frame_callback() is None else disabled)(*args, **kwargs)
+        if get_eval_frame_callback() is None:
+            return hook(*args, **kwargs)
+        return torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")(*args, **kwargs)
 
-    torch._dynamo.decorators.skip(call)
+    set_code_exec_strategy(call.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
     return call
 
 
