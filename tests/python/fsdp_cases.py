@@ -126,7 +126,7 @@ LARGE_TRACKER_SIZES = {
     "llama": "vocabulary=3001 context=24 dim=240 hidden=650 heads=6 kv_heads=2 layers=3",
 }
 # Numbers of ranks, and which of them is looked at.
-PLACES = ((1, 0), (2, 0), (8, 0), (8, 7), (64, 0), (1000, 0)) if needs.EVERY_CASE else ((1, 0), (8, 0), (64, 0))
+PLACES = ((8, 0), (1, 0), (2, 0), (8, 7), (64, 0), (1000, 0)) if needs.EVERY_CASE else ((8, 0), (1, 0), (64, 0))
 
 # What is run with four processes besides what needs four.
 WITH_FOUR = (
@@ -180,8 +180,8 @@ def without_rounding(words):
 
 
 def number_cases(worlds=(2, 4)):
-    """{line: configuration}."""
-    cases = {}
+    """{line: configuration}. Some train for ten steps, the others until what a step leaves behind was met by the next."""
+    cases, at_length = {}, needs.some(CONFIGURATIONS, 4)
     for world in worlds:
         for name in CONFIGURATIONS:
             words = adapted(name, world)
@@ -191,7 +191,7 @@ def number_cases(worlds=(2, 4)):
             with_four = name in WITH_FOUR and (needs.EVERY_CASE or name in needs.some(WITH_FOUR, 3))
             if needs_four if world == 2 else not (needs_four or with_four):
                 continue
-            words = {"world": world, "steps": 10, **words}
+            words = {"world": world, "steps": 10 if name in at_length else 3, **words}
             if without_rounding(words):
                 words["reference"] = 1
             cases[line_of(words)] = f"{name}, {world} ranks"
@@ -199,9 +199,10 @@ def number_cases(worlds=(2, 4)):
 
 
 def memory_cases(places=PLACES):
+    """{line: configuration}: every one at the first place, some at the others."""
     cases = {}
     for world, rank in places:
-        for name in CONFIGURATIONS:
+        for name in CONFIGURATIONS if (world, rank) == places[0] else needs.some(CONFIGURATIONS, 3):
             words = adapted(name, world)
             if words is not None and words.pop("only", "memory") == "memory":
                 sizes = words_of(MEMORY_SIZES[words["model"]])

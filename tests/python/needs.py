@@ -17,6 +17,11 @@ def some(cases, one_in):
     return {case: cases[case] for case in kept} if isinstance(cases, dict) else kept
 
 
+def ends(cases):
+    """Of a list that goes from small to large: the first and the last."""
+    return cases if EVERY_CASE else [cases[0], cases[-1]]
+
+
 def why_not(program, cuda=False):
     """Why the program cannot be compared with torch's own here, or None."""
     found = util.find_spec("torch")

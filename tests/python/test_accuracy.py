@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 import golden
+import needs
 import pytest
 from needs import HOME
 from planner import why_no_plan
@@ -14,6 +15,10 @@ from accuracy import PAGE, PLANS, RUNS, WITHIN, difference, line, peak
 
 REASON = why_no_plan()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+
+
+# The same jobs on 128 GPUs take as long again, and say the same in other numbers.
+COMMANDS = [command for command in dict.fromkeys(row.command for row in RUNS) if needs.EVERY_CASE or "--world-size 128" not in command]
 
 
 def check(row):
@@ -40,7 +45,7 @@ def command_of_a_run(command):
 
 
 @pytest.mark.recorded
-@pytest.mark.parametrize("command", map(command_of_a_run, dict.fromkeys(row.command for row in RUNS)))
+@pytest.mark.parametrize("command", map(command_of_a_run, COMMANDS))
 def test_a_run_is_near_what_was_measured_and_to_the_byte_what_was_recorded(command):
     for row in RUNS:
         if row.command == command:

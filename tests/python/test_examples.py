@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import example_bytes
+import needs
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -107,7 +108,7 @@ WORKSPACE = 32 * 2**20  # that torch gives each of cuBLAS's handles on a Hopper 
 
 
 # What does not use torch.distributed runs as one rank of many all the same, and takes the same.
-alone_or_among_many = pytest.mark.parametrize("world, rank", [(1, 0), (2, 1), (64, 63)])
+alone_or_among_many = pytest.mark.parametrize("world, rank", needs.ends([(1, 0), (2, 1), (64, 63)]))
 
 
 @alone_or_among_many
@@ -186,7 +187,7 @@ def fsdp2_at_rest(ranks, rank):
     return total
 
 
-@pytest.mark.parametrize("world, rank", [(2, 1), (8, 0), (64, 63)])
+@pytest.mark.parametrize("world, rank", needs.ends([(2, 1), (8, 0), (64, 63)]))
 def test_ddp_at_several_world_sizes(example, world, rank):
     run = example("train_ddp.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -200,22 +201,22 @@ def test_fsdp1_at_two_world_sizes(example, world, rank):
     check_recorded(run, f"train_fsdp1.py, rank {rank} of {world}")
 
 
-@pytest.mark.parametrize(
-    "options, world, rank",
-    [
-        ("", 2, 1),
-        ("", 8, 3),
-        ("", 64, 63),
-        ("--checkpoint full", 2, 1),
-        ("--checkpoint full", 8, 3),
-        ("--checkpoint full", 64, 63),
-        ("--hsdp 2", 4, 3),
-        ("--hsdp 2", 16, 5),
-        ("--accumulate 3", 8, 3),
-        ("--hsdp 2 --accumulate 3 --no-sync", 4, 3),
-        ("--hsdp 2 --accumulate 3 --no-sync", 16, 5),
-    ],
-)
+FSDP2 = [
+    ("", 2, 1),
+    ("", 8, 3),
+    ("", 64, 63),
+    ("--checkpoint full", 2, 1),
+    ("--checkpoint full", 8, 3),
+    ("--checkpoint full", 64, 63),
+    ("--hsdp 2", 4, 3),
+    ("--hsdp 2", 16, 5),
+    ("--accumulate 3", 8, 3),
+    ("--hsdp 2 --accumulate 3 --no-sync", 4, 3),
+    ("--hsdp 2 --accumulate 3 --no-sync", 16, 5),
+]
+
+
+@pytest.mark.parametrize("options, world, rank", FSDP2 if needs.EVERY_CASE else FSDP2[::2])
 def test_fsdp2_keeps_its_shards_and_peaks_as_recorded(example, options, world, rank):
     run = example("train_fsdp2.py", *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -235,18 +236,18 @@ def test_tensor_parallel_with_fsdp2(example, tp, world, rank):
 
 
 # Small, for most of a compiled run's time is the compiler's.
+COMPILED = [
+    ("train_compile.py", "--layers 1", 64, 63),
+    ("train_compile.py", "--layers 1", 1, 0),
+    ("train_compile.py", "--layers 1 --eager", 1, 0),
+    ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 8, 3),
+    ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 64, 63),
+    ("train_compile_fsdp2.py", "--layers 1 --checkpoint full --eager", 8, 3),
+]
+
+
 @needs_triton
-@pytest.mark.parametrize(
-    "name, options, world, rank",
-    [
-        ("train_compile.py", "--layers 1", 1, 0),
-        ("train_compile.py", "--layers 1", 64, 63),
-        ("train_compile.py", "--layers 1 --eager", 1, 0),
-        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 8, 3),
-        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full", 64, 63),
-        ("train_compile_fsdp2.py", "--layers 1 --checkpoint full --eager", 8, 3),
-    ],
-)
+@pytest.mark.parametrize("name, options, world, rank", COMPILED if needs.EVERY_CASE else COMPILED[1:])
 def test_compiled_examples_and_their_eager_twins(example, name, options, world, rank):
     run = example(name, *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -287,7 +288,7 @@ def test_the_drop_in_tracker_says_what_the_run_says(example):
         assert float(told[category]) == round(peak["categories"][category] / 2**20, 2)
 
 
-@pytest.mark.parametrize("world, rank", [(1, 0), (8, 0), (64, 63)])
+@pytest.mark.parametrize("world, rank", needs.ends([(1, 0), (8, 0), (64, 63)]))
 def test_a_llama_has_its_categories_at_any_world_size(example, world, rank):
     run = example("train_llama.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3

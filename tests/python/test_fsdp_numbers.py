@@ -1,5 +1,5 @@
 """C++ FSDP2 computes what Python's does: losses, gradients and parameters of 2 and 4 gloo processes, to the bit in each of
-ten steps; and what training in one process does, within torch's own tolerance."""
+up to ten steps; and what training in one process does, within torch's own tolerance."""
 
 import itertools
 import json
@@ -121,5 +121,6 @@ def test_one_process_gives_the_same_within_torchs_tolerance(torchs, line):
 def test_training_does_something(torchs):
     """So that equality above is not equality of nothing."""
     for line, ranks in torchs[0].items():
-        assert len({json.dumps(step) for step in ranks[0]["gradients"]}) == 10, line
+        steps = int(fsdp_cases.words_of(line)["steps"])
+        assert len({json.dumps(step) for step in ranks[0]["gradients"]}) == steps >= 3, line
         assert len({json.dumps(rank["losses"]) for rank in ranks}) == len(ranks), line

@@ -15,7 +15,7 @@ import pytest
 
 PROGRAM = needs.PROGRAMS / "fsdp_overlap"
 ORACLE = Path(__file__).with_name("fsdp_overlap.py")
-PLACES = ((1, 0), (8, 0))
+PLACES = ((8, 0), (1, 0))
 CASES = {line.replace("steps=3", "steps=2"): name for line, name in fsdp_cases.memory_cases(PLACES).items()}
 
 

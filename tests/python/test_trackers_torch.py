@@ -57,8 +57,28 @@ def sharded():
     return [f"model={model} device=cuda:0 checkpoint={how} fsdp=1" for model, hows in few.items() for how in hows]
 
 
-ALONE = list(alone())
-CASES = [*ALONE, *(f"{case} world={world}" for world in WORLDS for case in sharded())]
+# Of each model some ways of checkpointing, such that every kind of difference is met.
+SOME_ALONE = {
+    "mlp": ("none",),
+    "transformer": ("full",),
+    "llama": ("none", "selective"),
+    "gpt2": ("reentrant",),
+    "large_llama": ("full",),
+    "hf_llama": ("reentrant",),
+    "hf_gpt2": ("reentrant",),
+}
+SOME_SHARDED = {"mlp": ("none",), "transformer": ("full",), "llama": ("none", "selective"), "large_llama": ("none",), "hf_llama": ("full",)}
+
+
+def chosen(cases, some):
+    """All of them with ./check --every-case."""
+    words = (dict(word.split("=") for word in case.split()) for case in cases)
+    return [case for case, of in zip(cases, words) if needs.EVERY_CASE or of["checkpoint"] in some.get(of["model"], ())]
+
+
+ALONE = chosen(list(alone()), SOME_ALONE)
+SHARDED = chosen(sharded(), SOME_SHARDED)
+CASES = [*ALONE, *(f"{case} world={world}" for world in WORLDS for case in SHARDED)]
 
 
 class Kind(NamedTuple):
@@ -176,7 +196,7 @@ def start(program, which, cases, world):
 @functools.cache
 def side(which, program, world):
     """What one side says of each case, or why it does not: a run that failed is not repeated for each test."""
-    cases = {"trackers_step.py": ALONE if world is None else sharded()}.get(program, ["all"])
+    cases = {"trackers_step.py": ALONE if world is None else SHARDED}.get(program, ["all"])
     try:
         return dict(zip(cases, start(program, which, cases, world), strict=True))
     except (AssertionError, ValueError, subprocess.SubprocessError) as error:

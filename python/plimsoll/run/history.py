@@ -107,7 +107,8 @@ class History:
             self._user_wants(_Wanted(level, "all", "python", entries, *args[4:5]))
 
         def users_snapshot(*args: Any) -> Snapshot:
-            found = snapshot(*args)
+            with _without_import_of_inductor(self._torch):
+                found = snapshot(*args)
             return self._cut_down(found) if self.started and not getattr(self._inside, "ours", False) else found
 
         c_module._cuda_record_memory_history = record
@@ -128,8 +129,7 @@ class History:
         self._inside.ours = True
         began = _now_us()
         try:
-            with _without_import_of_inductor(self._torch):
-                return self._torch.cuda.memory._snapshot()
+            return self._torch.cuda.memory._snapshot()
         finally:
             self._inside.ours = False
             self._own_snapshots.append((began, _now_us()))
