@@ -7,8 +7,9 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
+import needs
 import pytest
 
 HOME = Path(__file__).resolve().parents[2]
@@ -79,16 +80,40 @@ def plimsoll_command() -> str:
     return str(_command())
 
 
+@pytest.fixture(scope="session")
+def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Plimsoll's folder, with an interpreter in which torch is imported already: see warm_python.py."""
+    home = tmp_path_factory.mktemp("warm")
+    for path in HOME.iterdir():
+        if path.name != ".plimsoll":
+            (home / path.name).symlink_to(path)
+    program, where = Path(__file__).with_name("warm_python.py"), home / "socket"
+    python = home / ".plimsoll" / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{program}" run "{where}" "$@"\n')
+    python.chmod(0o755)
+    command = [sys.executable, str(program), "serve", str(where)]
+    env = {**os.environ, **needs.pretend_gpu()}
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None and server.stdout.readline() == "ready\n"
+        yield home
+        server.communicate("")
+
+
 @pytest.fixture
-def plimsoll_run(plimsoll_command: str, tmp_path: Path) -> Callable[..., Run]:
+def plimsoll_run(request: pytest.FixtureRequest, plimsoll_command: str, tmp_path: Path) -> Callable[..., Run]:
     """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
+    is_warm = request.node.get_closest_marker("warm") is not None
 
     def run(*arguments: str, env: Optional[Dict[str, str]] = None, timeout: float = 600) -> Run:
         report = tmp_path / "report.json"
+        # Variables, and torch's kind of allocator, are read by the import.
+        is_free = is_warm and not env and not any("backend:" in str(argument) for argument in arguments)
+        home = {"PLIMSOLL_HOME": str(request.getfixturevalue("warm_home"))} if is_free else {}
         done = subprocess.run(
             [plimsoll_command, "run", "--json", str(report), *map(str, arguments)],
             cwd=tmp_path,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, **home, **(env or {})},
             capture_output=True,
             text=True,
             timeout=timeout,

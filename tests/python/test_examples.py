@@ -10,7 +10,7 @@ import needs
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-pytestmark = pytest.mark.recorded
+pytestmark = [pytest.mark.recorded, pytest.mark.warm]
 
 # Compilation needs Triton; transformers is the user's to install.
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")

@@ -5,7 +5,7 @@ import json
 import golden
 import pytest
 
-pytestmark = pytest.mark.recorded
+pytestmark = [pytest.mark.recorded, pytest.mark.warm]
 
 
 @pytest.mark.parametrize("case", golden.cases("allocator"), ids=lambda case: case.name)

@@ -10,7 +10,7 @@ import golden
 import pytest
 from golden_observer import check_observer
 
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(
+pytestmark = [pytest.mark.recorded, pytest.mark.warm, pytest.mark.skipif(
     importlib.util.find_spec("torch") is None or not metadata.version("torch").startswith("2.13."),
     reason="the golden runs are of torch 2.13",
 )]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.warm
+
 SCRIPT = Path(__file__).with_name("lone_rank_checks.py")
 
 # A run costs an import of torch, so that what one rank is to do it does in one process: the checks are the script's.

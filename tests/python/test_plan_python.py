@@ -7,7 +7,7 @@ from needs import HOME
 from planner import plan, script_arguments, why_no_plan
 
 REASON = why_no_plan()
-pytestmark = [pytest.mark.recorded, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.recorded, pytest.mark.warm, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 MODELS = HOME / "tests" / "golden" / "models"
 
 CASES = {

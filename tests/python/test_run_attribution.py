@@ -4,7 +4,7 @@ import needs
 import pytest
 
 WHY_NOT = needs.why_no_package()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = [pytest.mark.warm, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 PLAIN = """
     import torch

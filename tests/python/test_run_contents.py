@@ -4,6 +4,8 @@ import pickle
 
 import pytest
 
+pytestmark = pytest.mark.warm
+
 MODEL = """
     import torch
     from torch import nn

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.warm
+
 SEVERAL = """
     import json, torch
     blocks = [torch.empty(10 << (20 + number), dtype=torch.uint8, device=f"cuda:{number}") for number in range(torch.cuda.device_count())]

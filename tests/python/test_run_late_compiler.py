@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.warm
+
 LOOP = """
     import sys, torch
     from torch import nn

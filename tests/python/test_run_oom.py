@@ -1,5 +1,9 @@
 """Running out of memory: where, and what was alive."""
 
+import pytest
+
+pytestmark = pytest.mark.warm
+
 SCRIPT = """
     import torch
     kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(70)]

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.warm
+
 HEAD = """
     import torch
     from torch import nn

@@ -1,5 +1,9 @@
 """Values read back from the device are zeros: which lines read them, and which decided a shape."""
 
+import pytest
+
+pytestmark = pytest.mark.warm
+
 
 def test_lines_operators_and_shapes(plimsoll_run, script):
     name = script(

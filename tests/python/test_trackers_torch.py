@@ -2,7 +2,7 @@
 GPU, and as one rank of many under FSDP2. Every category of every state of every module is compared in bytes.
 
 On the GPU every total is the allocator's count at the same instant of torch's run. Where categories differ, each byte that
-ours has elsewhere must be of a kind that KINDS lists with its reason; and each kind of KINDS must have been seen.
+ours has elsewhere must be of a kind that trackers_differences.py lists with its reason; and each kind must have been seen.
 
 Where ours is not there (trackers_which.py) torch's is compared with itself, which proves the comparison.
 """
@@ -15,11 +15,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import needs
 import pytest
 import trackers_which
+from trackers_differences import ANOTHER_INSTANT, ELSEWHERE, HELD, KINDS, OTHER_HISTORY, RECOMPUTED, unexplained
 
 COMMAND = needs.BUILD / "bin" / "plimsoll"
 HERE = Path(__file__).parent
@@ -80,96 +80,6 @@ ALONE = chosen(list(alone()), SOME_ALONE)
 SHARDED = chosen(sharded(), SOME_SHARDED)
 CASES = [*ALONE, *(f"{case} world={world}" for world in WORLDS for case in SHARDED)]
 
-
-class Kind(NamedTuple):
-    """Bytes that torch's has in `torchs` (or does not see) and ours in one of `ours`, where `where` is found in
-    "case | module | state | device" (for points of a step: "case |  | point | device")."""
-
-    name: str
-    where: str
-    torchs: str
-    ours: frozenset
-    reason: str
-    at_most: float = float("inf")
-
-
-UNSEEN, WORKSPACES = "(unseen)", "workspaces"
-PEAK = r"\| (Peak[- ]\w+|peak) \|"
-AGAIN = r"checkpoint=(full|reentrant|selective)"
-
-
-def kind(name, where, torchs, ours, reason, **more):
-    return Kind(name, where, torchs, frozenset(ours.split(", ")), reason, **more)
-
-
-# Bytes for each step: of the positions, and of what is computed from them.
-HELD = {"hf_llama": 6656, "hf_gpt2": 512}
-CHECKPOINTED, GENERATORS = 3, 5056 + 2 * 16  # blocks; bytes of the states of the CPU's generator and the GPU's
-
-KINDS = [
-    kind(WORKSPACES, r"\| cuda:0$", UNSEEN, "Workspace",
-         "cuBLAS takes them from the allocator without an operator: torch's hears of operators' outputs only"),
-    kind("what nobody registered, on the CPU", r"\| cpu$", UNSEEN, "Other",
-         "of what is made outside of scopes ours hears on the CPU where a tracker is there, torch's nowhere", at_most=16384),
-    kind("numbers that become tensors", r"\| cpu$", UNSEEN, "Activation, Temp",
-         "an operator makes a tensor of a number, and may keep it for backward: it is nobody's output", at_most=4096),
-    *(kind(f"what torch's tracker holds, {model}", rf"model={model} .*checkpoint=reentrant.*\| (?!0 (begin|forward|backward) )",
-           "Activation", UNSEEN, "in torch's run something keeps small inputs of the checkpoints of finished steps alive",
-           at_most=2 * held) for model, held in HELD.items()),
-    kind("what nobody registered", r"\| cuda:0$", UNSEEN, "Other",
-         "the GPU's total is all that is active on it; torch's counts what it was given or saw made"),
-    kind("rests of blocks", r"model=large_llama", UNSEEN,
-         "Parameter, Gradient, Activation, Temp, Optstate, Sharded Param, Unsharded Param, Unsharded Grad, All Gather, "
-         "Reduce Scatter, OptState",
-         "the allocator does not split off what is left of a large block if it is less than 1 MiB; torch's rounds to 512"),
-    kind("temporaries inside of operators, forward", PEAK, UNSEEN, "Activation",
-         "an operator allocates and frees on its way: torch's sees what it returns"),
-    kind("temporaries inside of operators, backward and step", PEAK, UNSEEN, "Temp",
-         "an operator allocates and frees on its way: torch's sees what it returns"),
-    kind("temporaries of an optimizer's step", r"\|  \| peak \|", "Optstate", "Temp",
-         "torch's calls all that a step makes its state until the step is over"),
-    kind("temporaries of an optimizer's step, FSDP", r"fsdp=1.*\|  \| peak \|", "OptState", "Temp",
-         "torch's calls all that a step makes its state until the step is over"),
-    kind("states of random numbers", AGAIN + r".*\| cpu$", UNSEEN, "Activation, Temp",
-         "a checkpoint keeps the generators' states on the CPU; they are made without an operator that torch's sees",
-         at_most=(CHECKPOINTED + 1) * GENERATORS + 4096),  # What there was before a recomputation is kept, too.
-    kind("steps of Adam without memory", r"fake=1.*\| cpu$", UNSEEN, "Optstate",
-         "a fake tensor that is made from a number, as the optimizer's count of steps, keeps a real one: ours counts both"),
-    kind("named when it is taken, backward", r"fsdp=1.*\| (Peak Backward|peak) \|", "Temp",
-         "Unsharded Param, All Gather, All Gather Input, Reduce Scatter, Reduce Scatter Output",
-         "torch's names what is gathered into and reduced from when the collective begins, what it is reduced to when "
-         "Post-Backward is over, and what is cast for an all-gather never"),
-    kind("what an operator takes for a gradient, or copies it with", r"fsdp=1.*\| (Peak Backward|peak) \| cuda:0$", UNSEEN,
-         "Unsharded Grad, Reduce Scatter", "where the allocator came to its most within it: torch's has not seen it yet, or never",
-         at_most=1024),
-    kind("gradients of whole parameters",
-         r"fsdp=1.*\| ((Before|After) (Pre|Post)-Backward|(Pre|Post)-Forward AC|Peak Backward|peak|\d backward) \|",
-         "Temp", "Unsharded Grad",
-         "torch's names them when Post-Backward of their module begins, ours when they come: the root's wait for long"),
-]  # fmt: skip
-
-# What is run again in backward makes activations; torch's goes by modules, and calls what is outside of them Temp. In its run
-# these bytes are counted (trackers_step.py), and moved before anything is compared.
-RECOMPUTED = "recomputed outside of modules"
-
-# Cases in which torch's run is not the same run, and the allocator's count in it not comparable.
-OTHER_HISTORY = {
-    r"model=large_llama": "which blocks are split depends on all that the process did before",
-}
-
-# A peak of the GPU that is higher than torch's may be of another instant. What lasts is compared then; and all of it with what
-# torch's counts at the allocator's own instant, below. The CPU's has such an instant only where a GPU does the work, and there is
-# hardly anything on it.
-ANOTHER_INSTANT = "another instant"
-HARDLY_ANYTHING = 65536
-LASTING = ("Sharded Param", "Buffer", "Inputs", "Parameter")
-
-# States that are taken at another instant than torch's.
-ELSEWHERE = {
-    r"model=hf_llama .*self_attn \| (Post|Peak)-Backward \|":
-        "it is called by keywords: torch's does not see its inputs, and ends its backward with the whole pass",
-    r"model=hf_\w+ .*checkpoint=reentrant.*\| Peak-Backward \|": "see `what torch's tracker holds`",
-}  # fmt: skip
 
 # What ours does not refuse, on purpose.
 ALLOWED = {"two passes without a reset": "a step begins with the first forward after an optimizer's step, or with a reset"}
@@ -241,44 +151,6 @@ def instants(ours, torchs):
             actives = torchs["active_of"].get(name, {}).get(state) or [None] * len(snapshots)
             for one, other, active in zip(ours["modules"][name][state], snapshots, actives, strict=True):
                 yield name, state, one, other, active
-
-
-def corrected(torchs):
-    again = torchs.get("Recomputed", 0)
-    return {**torchs, "Temp": torchs["Temp"] - again, "Activation": torchs["Activation"] + again} if again else torchs
-
-
-def unexplained(where, ours, torchs, another_instant=True):
-    """({category: bytes that no kind explains}, names of the kinds that explain the rest)."""
-    again = {RECOMPUTED} if torchs.get("Recomputed") else set()
-    torchs = corrected(torchs)
-    categories = {*ours, *torchs} - {"Total", "Workspace", "Recomputed"}
-    more = {category: ours.get(category, 0) - torchs.get(category, 0) for category in categories}
-    more[UNSEEN] = -sum(more.values())
-    always = again | ({WORKSPACES} if ours.get("Workspace") and where.endswith("cuda:0") else set())
-    gained = {category: size for category, size in more.items() if size > 0}
-    lost = {category: -size for category, size in more.items() if size < 0}
-    kinds = [
-        kind for kind in KINDS
-        if kind.torchs in lost and re.search(kind.where, where)
-        and 0 < min(lost[kind.torchs], sum(gained.get(category, 0) for category in kind.ours)) <= kind.at_most
-    ]  # fmt: skip
-    # Each set of what ours has more of can come from what torch's has more of, and the other way round (Hall).
-    edges = {(kind.torchs, category) for kind in kinds for category in kind.ours}
-    while further := {(a, d) for a, b in edges for c, d in edges if b == c} - edges:
-        edges |= further
-    backwards = {(b, a) for a, b in edges}
-    for own, other, ways in ((gained, lost, backwards), (lost, gained, edges)):
-        for chosen in itertools.chain.from_iterable(itertools.combinations(own, count + 1) for count in range(len(own))):
-            reached = {b for a, b in ways if a in chosen}
-            if sum(own[category] for category in chosen) > sum(other.get(category, 0) for category in reached):
-                lasting = {*LASTING} & ({*lost} if "large_llama" in where else {*gained, *lost})
-                hardly = re.search(r"device=cuda:0.*\| cpu$", where) and ours["Total"] <= HARDLY_ANYTHING
-                may_be = hardly or (where.endswith("| cuda:0") and "fake=1" not in where)
-                if another_instant and may_be and re.search(PEAK, where) and lost.get(UNSEEN) and not lasting:
-                    return {}, always | {ANOTHER_INSTANT}
-                return more, set()
-    return {}, always | {kind.name for kind in kinds}
 
 
 FORWARD = {"Before Pre-Forward", "After Pre-Forward", "Before Post-Forward", "After Post-Forward", "Peak Forward"}
