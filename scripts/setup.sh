@@ -136,6 +136,23 @@ set_up_test_packages() {
   fi
 }
 
+# Beside the build, which needs none of them: begun before it, and waited for after it.
+begin_test_packages() {
+  packages_log=$state/test_packages.log
+  (log=$packages_log && : >"$log" && set_up_test_packages) 2>>"$packages_log.messages" &
+  packages=$!
+  trap 'kill "$packages" 2>/dev/null; rm -f "$started"' EXIT
+}
+
+end_test_packages() {
+  local status=0
+  wait "$packages" || status=$?
+  trap 'rm -f "$started"' EXIT
+  cat "$packages_log.messages" >&2
+  rm -f "$packages_log.messages"
+  return "$status"
+}
+
 # --- headers and build -----------------------------------------------------------------------------------------------
 
 set_up_headers() {
@@ -158,8 +175,9 @@ set_up_build() {
 
 set_up_packages
 set_up_python
-if $with_tests; then set_up_test_packages; fi
+if $with_tests; then begin_test_packages; fi
 set_up_headers
 set_up_build
+if $with_tests; then end_test_packages; fi
 # The time of the start: what changed while it was built is built again.
 mv "$started" "$state/ready"

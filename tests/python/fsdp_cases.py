@@ -214,7 +214,8 @@ def memory_cases(places=PLACES):
 
 
 def tracker_cases():
-    """{line: what it is}. Every form of sharding of every model; numbers of ranks and optimizers take turns."""
+    """{line: what it is}. Every form of sharding of every model, of which a half is taken; numbers of ranks and optimizers take
+    turns."""
     reshards = {"": "", "reshard=true": ", reshard true", "reshard=false": ", reshard false"}
     dtypes = {"": "", "param=bf16 reduce=f32": ", bf16"}
     checkpoints = {"": "", "checkpoint=1": ", checkpointed"}
@@ -232,6 +233,7 @@ def tracker_cases():
         world = worlds[(kind + reshard + dtype + 2 * checkpoint + wrap) % 3]
         optimizer = optimizers[(kind + 2 * reshard + dtype + checkpoint + wrap) % 3]
         add(world, 0, model, optimizer, " ".join(words), name)
+    cases = needs.some(cases, 2)
     for model in TRACKER_SIZES:
         add(1, 0, model, "adamw_foreach", "", "")
         add(64, 63, model, "adamw_foreach", "param=bf16 reduce=f32", ", bf16")
