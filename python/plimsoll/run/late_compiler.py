@@ -31,7 +31,7 @@ class _StandIn(ModuleType):
         self.__dict__["trace_rules"] = _TraceRules(compiler)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Whoever walks over all modules asks for such.
+        if name.startswith("__") and name != "__all__":  # Whoever walks over all modules asks for such.
             raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
         if name == "config":
             return importlib.import_module(_CONFIG)

@@ -59,8 +59,9 @@ def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
             return hook(*args, **kwargs)
         return torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")(*args, **kwargs)
 
-    set_code_exec_strategy(call.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
-    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    hidden: Any = call
+    set_code_exec_strategy(hidden.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
+    hidden._torchdynamo_disable = True
     return call
 
 
