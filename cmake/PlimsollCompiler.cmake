@@ -16,7 +16,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 if(PLIMSOLL_SANITIZE)
   # Lines are enough for a sanitizer's report, and half of what the compiler writes; to optimise what a sanitizer adds takes longer
-  # than these tests run.
+  # than most tests run (see tests/ for those that run longer).
   set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
   set(CMAKE_C_FLAGS_DEBUG "-O0 -g1")
 endif()
