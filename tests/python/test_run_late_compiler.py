@@ -38,6 +38,10 @@ COMPILED = LOOP + """
         optimizer.zero_grad(); compiled(torch.ones(8, 64, device="cuda")).backward(); optimizer.step()
     whole = torch.compile(step, backend=backend)
     whole(); whole()
+    # Nothing of the stand-in's is left where torch keeps such, and what a script keeps says that it is not to be looked into.
+    kept = vars(torch.optim.Optimizer.zero_grad.__wrapped__)["__dynamo_disable"]
+    assert kept.__code__.co_filename.endswith("eval_frame.py"), kept
+    assert apart._torchdynamo_disable and aside._torchdynamo_disable
     from torch._dynamo.utils import counters
     broken = dict(counters["graph_break"])
     print(len(graphs), sorted(graphs), len(broken), sum(broken.values()))
