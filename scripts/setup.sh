@@ -139,7 +139,7 @@ set_up_test_packages() {
 # Beside the build, which needs none of them: begun before it, and waited for after it.
 begin_test_packages() {
   packages_log=$state/test_packages.log
-  (log=$packages_log && : >"$log" && set_up_test_packages) 2>>"$packages_log.messages" &
+  (log=$packages_log && : >"$log" && set_up_test_packages) 2>"$packages_log.messages" &
   packages=$!
   trap 'kill "$packages" 2>/dev/null; rm -f "$started"' EXIT
 }

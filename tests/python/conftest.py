@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
 import needs
 import pytest
+from needs import HOME
 
-HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "python"))
 
 

@@ -37,6 +37,18 @@ class _Loader(importlib.abc.Loader):
             calls[1](module)
 
 
+def found_by_others(
+    one: Any, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+) -> Optional[ModuleSpec]:
+    """What the import would find if this finder were not there."""
+    for finder in sys.meta_path:
+        if finder is not one and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
 class AfterImport(importlib.abc.MetaPathFinder):
     """A finder that only adds an ending to the imports it was told of."""
 
@@ -59,15 +71,10 @@ class AfterImport(importlib.abc.MetaPathFinder):
     ) -> Optional[ModuleSpec]:
         if fullname not in self._calls:
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self._calls)
-                return spec
-        return None
+        spec = found_by_others(self, fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self._calls)
+        return spec
 
 
 after_import = AfterImport()

@@ -16,7 +16,7 @@ from importlib.util import spec_from_loader
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Callable, Optional, Sequence
 
-from plimsoll.run.after_import import AfterImport, after_import
+from plimsoll.run.after_import import after_import, found_by_others
 
 _NAME = "torch._dynamo"
 _CONFIG = f"{_NAME}.config"  # Settings, and nothing that takes time.
@@ -86,9 +86,8 @@ class _Loaded(importlib.abc.Loader):
 class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds the stand-in under the compiler's name, until `real` is called."""
 
-    def __init__(self, imports: AfterImport = after_import) -> None:
+    def __init__(self) -> None:
         self.is_real = False
-        self._imports = imports
         self._stand_in = _StandIn(self)
         self._disabled: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
@@ -102,19 +101,14 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if self.is_real or not name.startswith(_NAME):
             return None
         if name == _NAME:
-            return self._spec_of_stand_in(path, target)
+            spec = found_by_others(self, name, path, target)
+            if spec is not None:
+                spec.loader = self
+            return spec
         if name.startswith(f"{_NAME}.") and name != _CONFIG:
             self.real()
             if name in sys.modules:
                 return spec_from_loader(name, _Loaded(sys.modules[name]))
-        return None
-
-    def _spec_of_stand_in(self, path: Optional[Sequence[str]], target: Optional[ModuleType]) -> Optional[ModuleSpec]:
-        for finder in sys.meta_path:
-            found = finder.find_spec(_NAME, path, target) if finder is not self and hasattr(finder, "find_spec") else None
-            if found is not None:
-                found.loader = self
-                return found
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -134,7 +128,7 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 del sys.modules[_NAME]
             for function in list(self._disabled):  # torch keeps ours there; it would be traced as any other.
                 vars(function).pop("__dynamo_disable", None)
-            self._imports.call(_NAME, lambda module: None, before=self._begins)
+            after_import.call(_NAME, lambda module: None, before=self._begins)
         return importlib.import_module(_NAME)
 
     def _begins(self) -> None:
