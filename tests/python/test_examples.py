@@ -27,7 +27,10 @@ def example(plimsoll_run):
         where = ["--gpu", "H100-80GB", "--world-size", str(world), "--rank", str(rank)]
         # The compiler's own processes would each import torch, for a few small kernels.
         env = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        result = plimsoll_run(*where, str(EXAMPLES / name), *map(str, args), env=env)
+        command = [*where, str(EXAMPLES / name), *map(str, args)]
+        if "compile" in name and "--eager" not in args:
+            plimsoll_run(*command, env=env)  # With nothing in its cache the compiler measures kernels on the device, and that is the peak.
+        result = plimsoll_run(*command, env=env)
         assert result.code == 0, result.stderr
         assert result.json["fits"] is True
         assert (result.json["world_size"], result.json["rank"]) == (world, rank)
@@ -251,7 +254,7 @@ COMPILED = [
 def test_compiled_examples_and_their_eager_twins(example, name, options, world, rank):
     run = example(name, *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
-    # Of the last step: in the first, the compiler measures kernels on the device if it has none in its cache.
+    # Of the last step: what the first one holds depends on the compiler's cache.
     found = {"steps": example_bytes.bytes_of(run.json)["steps"][-1:]}
     where = "" if name == "train_compile.py" else f", rank {rank} of {world}"
     example_bytes.check(f"{name} {options}{where}", found)
