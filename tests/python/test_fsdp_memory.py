@@ -12,10 +12,12 @@ from pathlib import Path
 import fsdp_cases
 import needs
 import pytest
+import torchs_answers
 
 PROGRAM = needs.PROGRAMS / "fsdp_memory"
 ORACLE = Path(__file__).with_name("fsdp_memory.py")
 CASES = fsdp_cases.memory_cases()
+ANSWERS = torchs_answers.Recorded("fsdp_memory", fsdp_cases.training_sources(ORACLE.name))
 
 
 WHY_NOT = needs.why_not(PROGRAM, cuda=True)
@@ -45,14 +47,17 @@ def lines_of(process, cases, name):
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """What ours and torch's did in each case; torch is imported once for half of them."""
+    """What ours and torch's did in each case."""
     folder = tmp_path_factory.mktemp("fsdp")
-    lines = list(CASES)
-    halves = lines[: len(lines) // 2], lines[len(lines) // 2 :]
-    oracle = [sys.executable, str(ORACLE)]
-    torchs = [start(oracle, half, folder, needs.pretend_gpu()) for half in halves]
-    ours = lines_of(*start([PROGRAM], lines, folder))
-    return ours, {line: found for process in torchs for line, found in lines_of(*process).items()}
+    ours = lines_of(*start([PROGRAM], list(CASES), folder))
+    return ours, ANSWERS.ask(CASES, lambda cases: asked(cases, folder))
+
+
+def asked(cases, folder):
+    """torch is imported once for half of them."""
+    oracle, half = [sys.executable, str(ORACLE)], (len(cases) + 1) // 2
+    processes = [start(oracle, some, folder, needs.pretend_gpu()) for some in (cases[:half], cases[half:])]
+    return {line: found for process in processes for line, found in lines_of(*process).items()}
 
 
 def comparable(found):

@@ -12,10 +12,12 @@ from pathlib import Path
 import fsdp_cases
 import needs
 import pytest
+import torchs_answers
 
 PROGRAM = needs.PROGRAMS / "fsdp_overlap"
 ORACLE = Path(__file__).with_name("fsdp_overlap.py")
 PLACES = ((8, 0), (1, 0))
+ANSWERS = torchs_answers.Recorded("fsdp_overlap", fsdp_cases.training_sources(ORACLE.name))
 CASES = {line.replace("steps=3", "steps=2"): name for line, name in fsdp_cases.memory_cases(PLACES).items()}
 
 
@@ -23,53 +25,40 @@ WHY_NOT = needs.why_not(PROGRAM, cuda=True)
 pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 
-def start(command, folder, env=None):
+def run(command, cases, folder, env=None):
+    """{case: what happened, as `comparable` has it}."""
     pipe = subprocess.PIPE
     command = [*command, str(folder)]
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
-
-
-def phases_of(process):
-    lines, messages = process.communicate("\n".join(CASES) + "\n", timeout=600)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
+    lines, messages = process.communicate("\n".join(cases) + "\n", timeout=600)
     assert process.returncode == 0, messages
-    return [json.loads(line) for line in lines.splitlines()]
+    phases = [json.loads(line) for line in lines.splitlines()]
+    return {line: comparable(line, folder / str(index), of) for index, (line, of) in enumerate(zip(cases, phases, strict=True))}
 
 
-class Side:
-    """What one side did: for each case, (phase, what, stream, mark, communicator) for each thing that happened."""
-
-    def __init__(self, folder, phases):
-        self.folder, self.phases = folder, dict(zip(CASES, phases, strict=True))
-        self.index = {line: index for index, line in enumerate(CASES)}
-
-    def happenings(self, line):
-        found = []
-        for number, phase in enumerate(self.phases[line]):
-            for text in (self.folder / f"{self.index[line]}.{number}").read_text().splitlines():
-                kind, _, stream, mark, bytes, name = text.split(" ", 5)
-                communicator = "0"
-                if kind == "collective":
-                    name, communicator, rank, ranks, peer = name.split(" ")
-                    name = f"{name} rank {rank} of {ranks}, peer {peer}"
-                found.append((phase, f"{kind} {bytes} {name}".strip(), stream, mark, communicator))
-        return found
+def happenings(prefix, phases):
+    """(phase, what, stream, mark, communicator) for each thing that happened in a case."""
+    found = []
+    for number, phase in enumerate(phases):
+        for text in prefix.with_name(f"{prefix.name}.{number}").read_text().splitlines():
+            kind, _, stream, mark, bytes, name = text.split(" ", 5)
+            communicator = "0"
+            if kind == "collective":
+                name, communicator, rank, ranks, peer = name.split(" ")
+                name = f"{name} rank {rank} of {ranks}, peer {peer}"
+            found.append((phase, f"{kind} {bytes} {name}".strip(), stream, mark, communicator))
+    return found
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    folders = [tmp_path_factory.mktemp(name) for name in ("ours", "torchs")]
-    torchs = start([sys.executable, str(ORACLE)], folders[1], needs.pretend_gpu())
-    ours = start([PROGRAM], folders[0])
-    return [Side(folder, phases_of(process)) for folder, process in zip(folders, (ours, torchs))]
-
-
-def comparable(happenings, world):
+def comparable(line, prefix, phases):
     """Streams, marks and groups by the order in which they come. Alone, torch records an event for each all-gather that there is
     none of, and waits for none of them: of one rank, records that nobody waits for are left out."""
-    waited = {mark for _, what, _, mark, _ in happenings if what.startswith(("wait", "synchronize"))}
+    found = happenings(prefix, phases)
+    alone = fsdp_cases.words_of(line)["world"] == "1"
+    waited = {mark for _, what, _, mark, _ in found if what.startswith(("wait", "synchronize"))}
     streams, marks, communicators, result = {}, {}, {}, []
-    for phase, what, stream, mark, communicator in happenings:
-        if world == 1 and what.startswith("record") and mark not in waited:
+    for phase, what, stream, mark, communicator in found:
+        if alone and what.startswith("record") and mark not in waited:
             continue
         place = f"on {streams.setdefault(stream, len(streams))}"
         if mark != "0":
@@ -78,6 +67,13 @@ def comparable(happenings, world):
             place += f" in {communicators.setdefault(communicator, len(communicators))}"
         result.append(f"{phase}: {what} {place}")
     return result
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    ours = run([PROGRAM], CASES, tmp_path_factory.mktemp("ours"))
+    oracle = [sys.executable, str(ORACLE)]
+    return ours, ANSWERS.ask(CASES, lambda cases: run(oracle, cases, tmp_path_factory.mktemp("torchs"), needs.pretend_gpu()))
 
 
 def first_difference(ours, theirs, before=6, after=10):
@@ -92,15 +88,14 @@ def first_difference(ours, theirs, before=6, after=10):
 
 @pytest.mark.parametrize("line", CASES, ids=CASES.values())
 def test_work_records_and_waits_are_torchs(both, line):
-    world = int(fsdp_cases.words_of(line)["world"])
-    ours, theirs = (comparable(side.happenings(line), world) for side in both)
+    ours, theirs = (side[line] for side in both)
     if ours != theirs:
         pytest.fail("\n".join([line, *first_difference(ours, theirs)]), pytrace=False)
 
 
 def test_there_is_something_to_compare(both):
     line = next(line for line, name in CASES.items() if name == "fp32, rank 0 of 8")
-    kinds = {text.split(": ", 1)[1].split(" ")[0] for text in comparable(both[0].happenings(line), 8)}
+    kinds = {text.split(": ", 1)[1].split(" ")[0] for text in both[0][line]}
     assert {"record", "wait", "launch", "gemm", "collective"} <= kinds
 
 
@@ -108,8 +103,8 @@ def test_groups_are_told_apart(both):
     """With HSDP parameters are sharded in one group of ranks, and gradients reduced in another."""
     line = next(line for line, name in CASES.items() if name == "hsdp, rank 0 of 8")
     groups = {}
-    for _, what, _, _, communicator in both[0].happenings(line):
-        if what.startswith("collective"):
-            groups.setdefault(what.split(" ")[2], set()).add(communicator)
+    for text in both[0][line]:
+        if ": collective " in text:
+            groups.setdefault(text.split(": ", 1)[1].split(" ")[2], set()).add(text.rsplit(" in ", 1)[1])
     assert groups["ncclAllGather"] == groups["ncclReduceScatter"] and len(groups["ncclAllReduce"]) == 1
     assert not groups["ncclAllReduce"] & groups["ncclAllGather"]

@@ -21,11 +21,13 @@ from typing import NamedTuple
 import fsdp_cases
 import needs
 import pytest
+import torchs_answers
 
 PROGRAM = needs.PROGRAMS / "fsdp_tracker"
 ORACLE = Path(__file__).with_name("fsdp_tracker.py")
 DROP_IN = Path(__file__).with_name("fsdp_tracker_python.py")
 CASES = fsdp_cases.tracker_cases()
+ANSWERS = torchs_answers.Recorded("fsdp_tracker", (*fsdp_cases.training_sources(ORACLE.name), "fsdp_memory.py"))
 LARGE = {line: name for line, name in CASES.items() if "large=1" in line}
 SMALL = {line: name for line, name in CASES.items() if line not in LARGE}
 IN_BOTH_LANGUAGES = {**CASES, **fsdp_cases.drop_in_cases()}
@@ -61,7 +63,7 @@ def ours():
 @pytest.fixture(scope="module")
 def both(ours):
     """What ours and torch's saw."""
-    return ours, run([sys.executable, str(ORACLE)], CASES, needs.pretend_gpu())
+    return ours, ANSWERS.ask(CASES, lambda cases: run([sys.executable, str(ORACLE)], cases, needs.pretend_gpu()))
 
 
 @pytest.fixture(scope="module")

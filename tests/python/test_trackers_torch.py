@@ -18,6 +18,7 @@ from pathlib import Path
 
 import needs
 import pytest
+import torchs_answers
 import trackers_which
 from trackers_differences import ANOTHER_INSTANT, ELSEWHERE, HELD, KINDS, OTHER_HISTORY, RECOMPUTED, unexplained
 
@@ -29,6 +30,8 @@ EXACT = OURS == "plimsoll"
 CHECKPOINTS = ("none", "full", "reentrant", "selective")
 WORLDS = (2, 8, 64) if needs.EVERY_CASE else (64,)
 
+STEP_SOURCES = ("trackers_step.py", "trackers_which.py", "tracker_scenarios.py", "fsdp_tracker.py", "../../examples/checkpointing.py",
+                "../../examples/language_model.py", "../../examples/llama.py")  # fmt: skip
 WHY_NOT = needs.why_not(COMMAND, cuda=True)
 pytestmark = [
     pytest.mark.recorded,
@@ -107,8 +110,16 @@ def start(program, which, cases, world):
 def side(which, program, world):
     """What one side says of each case, or why it does not: a run that failed is not repeated for each test."""
     cases = {"trackers_step.py": ALONE if world is None else SHARDED}.get(program, ["all"])
-    try:
+
+    def ask(cases):
         return dict(zip(cases, start(program, which, cases, world), strict=True))
+
+    try:
+        if which == "torch" and program == "trackers_step.py":
+            name = "trackers_step" if world is None else f"trackers_step_{world}"
+            # Of one case, the first: what the others leave behind is in the books of the next.
+            return torchs_answers.Recorded(name, STEP_SOURCES, ("torch", "transformers")).ask(cases, ask, live=1)
+        return ask(cases)
     except (AssertionError, ValueError, subprocess.SubprocessError) as error:
         return error
 
