@@ -38,7 +38,9 @@ target_link_libraries(plimsoll_options INTERFACE Threads::Threads)
 
 if(PLIMSOLL_SANITIZE)
   set(sanitize -fsanitize=${PLIMSOLL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_compile_options(plimsoll_options INTERFACE ${sanitize})
+  # What a test itself computes is not what is tested, and to watch for what is undefined in it takes the compiler a third longer.
+  target_compile_options(plimsoll_options INTERFACE ${sanitize}
+                                                    $<$<BOOL:$<TARGET_PROPERTY:PLIMSOLL_IS_TEST>>:-fno-sanitize=undefined>)
   target_link_options(plimsoll_options INTERFACE ${sanitize})
 else()
   # A symbol that nobody defines is found here, not when a program starts.

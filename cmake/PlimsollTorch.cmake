@@ -36,16 +36,28 @@ if(plimsoll_has_torch)
   target_include_directories(plimsoll_torch SYSTEM INTERFACE "${plimsoll_cuda_include}")
 endif()
 
-# Headers that every file here needs cost 20 s; they are compiled once. ccache takes part only where it is told that the
-# header's date does not matter (its contents always do).
+# Headers that every file here needs cost 40 s; they are compiled once. ccache takes part only where it is told that the
+# header's date does not matter (its contents always do: half a gigabyte, of which it is given the sum).
 add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
   plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
   <ATen/Functions.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
 if(PLIMSOLL_CCACHE)
-  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
+  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 "${PLIMSOLL_CCACHE}")
   set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
+  set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.gch")
+  add_custom_command(
+    TARGET plimsoll_torch_headers POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" -E sha1sum "${compiled_headers}" > "${compiled_headers}.sum")
+endif()
+
+# What the compiler makes anew of these headers costs each of its runs ten seconds, whatever it compiles: on few cores there are
+# few runs.
+set(files_as_one ${PLIMSOLL_UNITY})
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+if(cores LESS 5)
+  math(EXPR files_as_one "4 * ${PLIMSOLL_UNITY}")
 endif()
 
 # How a target that sees torch is compiled: all alike, libraries and programs, or the compiler would refuse the headers.
@@ -55,7 +67,7 @@ set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_COD
 function(plimsoll_compile_with_torch target)
   target_precompile_headers(${target} REUSE_FROM plimsoll_torch_headers)
   target_compile_options(${target} PRIVATE ${torch_compile_options})
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD_BATCH_SIZE "${files_as_one}")
   if(PLIMSOLL_CCACHE)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
   endif()
@@ -65,14 +77,23 @@ function(plimsoll_add_torch_layer name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   file(GLOB with_cuda CONFIGURE_DEPENDS cuda/*.cpp)
   file(GLOB without_cuda CONFIGURE_DEPENDS no_cuda/*.cpp)
+  if(PLIMSOLL_UNITY)
+    set(index 0)
+    foreach(source IN LISTS sources)
+      math(EXPR group "${index} / ${files_as_one}")
+      math(EXPR index "${index} + 1")
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+    endforeach()
+    # The extension for CPU builds brings no_cuda/ in its place: it has to be an object that can be left out.
+    set_source_files_properties(${with_cuda} ${without_cuda} PROPERTIES UNITY_GROUP cuda)
+  endif()
   if(plimsoll_has_torch)
     list(APPEND sources ${with_cuda})
-    # The extension for CPU builds brings no_cuda/ in their place: each has to be an object that can be left out.
-    set_source_files_properties(${with_cuda} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   else()
     list(APPEND sources ${without_cuda})
   endif()
   add_library(plimsoll_${name} STATIC ${sources})
+  set_target_properties(plimsoll_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   target_link_libraries(plimsoll_${name} PUBLIC plimsoll_torch plimsoll_base plimsoll_options)
   foreach(layer IN LISTS ARGN)
     target_link_libraries(plimsoll_${name} PUBLIC plimsoll_${layer})

@@ -40,6 +40,12 @@ inline std::int64_t bytes_of(MemTracker& tracker, const std::string& category, c
   return now(tracker, device)[category];
 }
 
+/// How often the module was in that state.
+inline std::size_t calls(const ModuleStats& stats, ModuleState state) {
+  const auto found = stats.snapshots.find(state);
+  return found == stats.snapshots.end() ? 0 : found->second.size();
+}
+
 /// What the tracker's total of the CPU should be, by the count below every tap. Made right after the tracker, it leaves
 /// out what was there before and no tracker knows.
 class ExpectedCpuTotal {

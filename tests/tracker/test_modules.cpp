@@ -33,11 +33,6 @@ struct PassedThroughImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(PassedThrough, nn::Hooked<PassedThroughImpl>);
 
-std::size_t calls(const ModuleStats& stats, ModuleState state) {
-  const auto found = stats.snapshots.find(state);
-  return found == stats.snapshots.end() ? 0 : found->second.size();
-}
-
 std::vector<std::string> names(MemTracker& tracker) {
   std::vector<std::string> found;
   for (const auto& module : tracker.module_stats()) found.push_back(module.fqn);

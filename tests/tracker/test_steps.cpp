@@ -9,7 +9,7 @@
 #include "tracker/looking.h"
 #include "tracker/models.h"
 
-namespace plimsoll {
+namespace plimsoll::test_steps {
 
 namespace {
 
@@ -17,11 +17,6 @@ void train_step(models::MLP& model, nn::Optimizer& optimizer, const at::Tensor& 
   model(batch).square().mean().backward();
   optimizer.step();
   optimizer.zero_grad();
-}
-
-std::size_t calls(const ModuleStats& stats, ModuleState state) {
-  const auto found = stats.snapshots.find(state);
-  return found == stats.snapshots.end() ? 0 : found->second.size();
 }
 
 }  // namespace
@@ -175,4 +170,4 @@ TEST_CASE("passes without an optimizer's step do not pile up what was alive in t
   CHECK(tracker.footprint().entries < 2 * 4096);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::test_steps

@@ -19,7 +19,7 @@
 #include "tracker/looking.h"
 #include "tracker/models.h"
 
-namespace plimsoll {
+namespace plimsoll::test_track_external {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("a module without hooks is an error that says which and how to declare
                        c10::Error);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::test_track_external

@@ -14,17 +14,17 @@ using StateHooks = HookList<StateHook>;
 constinit thread_local int state_creations = 0;
 
 // Never destroyed: an optimizer with static storage may step, or a handle be removed, after main.
-StepHooks& global_before() {
+StepHooks& before_any_step() {
   static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
   return *list;
 }
 
-StepHooks& global_after() {
+StepHooks& after_any_step() {
   static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
   return *list;
 }
 
-StateHooks& global_state() {
+StateHooks& state_of_any() {
   static const auto& list = *new std::shared_ptr<StateHooks>(std::make_shared<StateHooks>());
   return *list;
 }
@@ -84,14 +84,14 @@ HookHandle StepObservable::register_step_post_hook(StepHook hook, StepPostHookOp
 }
 
 void StepObservable::observe_step(const std::function<void()>& step) {
-  if (before_->empty() && after_->empty() && global_before().empty() && global_after().empty()) {
+  if (before_->empty() && after_->empty() && before_any_step().empty() && after_any_step().empty()) {
     step();
     return;
   }
   PostHooks own(*this, *after_);
-  PostHooks global(*this, global_after());
+  PostHooks global(*this, after_any_step());
   try {
-    run_all(*this, global_before());
+    run_all(*this, before_any_step());
     run_all(*this, *before_);
     step();
     own.run();
@@ -104,30 +104,30 @@ void StepObservable::observe_step(const std::function<void()>& step) {
 }
 
 void StepObservable::report_state(const at::Tensor& parameter, std::string_view name, const at::Tensor& state) {
-  const auto entries = global_state().snapshot();
+  const auto entries = state_of_any().snapshot();
   if (!entries) return;
   for (const auto& entry : *entries) entry.function(*this, parameter, name, state);
 }
 
-bool StepObservable::has_state_hooks() noexcept { return !global_state().empty(); }
+bool StepObservable::has_state_hooks() noexcept { return !state_of_any().empty(); }
 
-void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, global_before()); }
-void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, global_after()); }
+void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, before_any_step()); }
+void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, after_any_step()); }
 
 StateCreation::StateCreation() { ++state_creations; }
 StateCreation::~StateCreation() { --state_creations; }
 bool StateCreation::under_way() noexcept { return state_creations != 0; }
 
 HookHandle register_global_step_pre_hook(StepHook hook) {
-  return global_before().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
+  return before_any_step().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
 }
 
 HookHandle register_global_step_post_hook(StepHook hook, StepPostHookOptions options) {
-  return global_after().add(std::move(hook), /*prepend=*/false, options.always_call);
+  return after_any_step().add(std::move(hook), /*prepend=*/false, options.always_call);
 }
 
 HookHandle register_global_state_hook(StateHook hook) {
-  return global_state().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
+  return state_of_any().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
 }
 
 }  // namespace plimsoll::nn
