@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets everything up: Debian packages that are missing, a virtual environment with torch, CUDA's headers, the build.
-#   setup.sh          what the plimsoll command needs
-#   setup.sh --tests  what the tests need besides
+#   setup.sh            what the plimsoll command needs
+#   setup.sh --tests    what the tests need besides
+#   setup.sh --headers  what the libraries that do not see torch are compiled with, and no more
 # Each step that is done is noted in .plimsoll/steps, so an interrupted set-up goes on where it was. Long output goes to
 # .plimsoll/setup.log.
 set -euo pipefail
@@ -18,11 +19,12 @@ torch_version=2.13.0
 triton_version=3.7.1
 python_packages="typing_extensions filelock sympy networkx jinja2 fsspec numpy setuptools"
 
-with_tests=false
+with_tests=false only_headers=false
 case ${1:-} in
   "") ;;
   --tests) with_tests=true ;;
-  *) echo "usage: setup.sh [--tests]" >&2; exit 2 ;;
+  --headers) only_headers=true ;;
+  *) echo "usage: setup.sh [--tests | --headers]" >&2; exit 2 ;;
 esac
 
 mkdir -p "$steps"
@@ -98,7 +100,7 @@ install_torch() {
   pip install "torch===$torch_version" --no-deps || pip install "torch==$torch_version" --no-deps
 }
 
-set_up_python() {
+set_up_venv() {
   local version
   version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   python3 -c 'import sys; raise SystemExit(not (3, 10) <= sys.version_info < (3, 15))' \
@@ -108,6 +110,9 @@ set_up_python() {
     run "making a virtual environment for Python $version" python3 -m venv --clear "$venv"
     note_done venv "$version"
   fi
+}
+
+set_up_python() {
   if ! is_done torch "$torch_version" || [ ! -e "$(torch_folder)/version.py" ]; then
     run "installing torch $torch_version (half a gigabyte)" install_torch
     note_done torch "$torch_version"
@@ -174,9 +179,11 @@ set_up_build() {
 }
 
 set_up_packages
+set_up_venv
+set_up_headers
+if $only_headers; then exit 0; fi
 set_up_python
 if $with_tests; then begin_test_packages; fi
-set_up_headers
 set_up_build
 if $with_tests; then end_test_packages; fi
 # The time of the start: what changed while it was built is built again.
