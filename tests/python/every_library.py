@@ -62,18 +62,24 @@ def tools():  # NVRTC, NVTX, NVML, CUPTI
 
 
 def files():  # cuFile
-    if not hasattr(torch._C, "_gds_register_buffer"):
-        return
+    def gds(name):
+        return getattr(torch.cuda.gds, name, None) or getattr(torch.cuda.gds, f"_{name}")  # Not public in torch 2.5.
+
     source, target = data(1024).detach(), torch.empty(1024, device="cuda")
-    torch.cuda.gds.gds_register_buffer(source.untyped_storage())
+    try:
+        gds("gds_register_buffer")(source.untyped_storage())
+    except RuntimeError as error:
+        if "not supported on this platform" in str(error):  # Older builds are without it.
+            return
+        raise
     with tempfile.TemporaryDirectory(dir=".") as folder:  # not in memory: such files cannot be opened for direct access
         name = os.path.join(folder, "storage")
-        file = torch.cuda.gds.GdsFile(name, os.O_CREAT | os.O_RDWR)
+        file = gds("GdsFile")(name, os.O_CREAT | os.O_RDWR)
         file.save_storage(source.untyped_storage(), offset=0)
         file.load_storage(target.untyped_storage(), offset=0)
         print("gds:", os.path.getsize(name), "bytes written")
         del file
-    torch.cuda.gds.gds_deregister_buffer(source.untyped_storage())
+    gds("gds_deregister_buffer")(source.untyped_storage())
 
 
 def symmetric_memory():  # NVSHMEM, which is not pretended
