@@ -36,7 +36,7 @@ struct Request {
   std::int64_t id = 0;
   job::Job job;
   std::string profile;
-  Wanted wanted;
+  Wanted wanted = {};
 };
 
 Request parse_request(const std::string& line) {

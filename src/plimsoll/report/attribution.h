@@ -24,7 +24,7 @@ struct ModuleRow {
   std::uint64_t parameters = 0;        ///< Of it and all below, before sharding.
   Bytes highest = 0;                   ///< The highest total while it ran, forward or backward.
   Bytes total = 0;                     ///< What it and all below had at the peak.
-  std::vector<CategoryBytes> at_peak;  ///< Sums to `total`.
+  std::vector<CategoryBytes> at_peak = {};  ///< Sums to `total`.
 };
 
 /// Why memory was there at the peak.
@@ -33,7 +33,7 @@ struct PeakCause {
   std::string category;
   std::string why;
   std::string sentence;  ///< All of it, as a person reads it.
-  std::vector<std::pair<std::string, Bytes>> owners;
+  std::vector<std::pair<std::string, Bytes>> owners = {};
 };
 
 }  // namespace plimsoll::report

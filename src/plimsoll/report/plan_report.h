@@ -45,9 +45,9 @@ struct PlanOom {
   Bytes active = 0;
   Bytes reserved = 0;
   std::optional<std::int64_t> step;
-  std::string phase;  ///< "" while the model was built.
-  std::string module;
-  std::string message;
+  std::string phase = {};  ///< "" while the model was built.
+  std::string module = {};
+  std::string message = {};
 };
 
 struct PlanReport {

@@ -44,7 +44,7 @@ struct StepPeaks {
   Bytes active_peak = 0;
   Bytes allocated_peak = 0;
   Bytes reserved_peak = 0;
-  std::vector<std::pair<std::string, PhasePeaks>> phases;  ///< in the order of the record
+  std::vector<std::pair<std::string, PhasePeaks>> phases = {};  ///< in the order of the record
 
   bool same_peaks(const StepPeaks& other) const;
 };
