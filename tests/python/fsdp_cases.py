@@ -186,7 +186,7 @@ def without_rounding(words):
 
 def number_cases(worlds=(2, 4)):
     """{line: configuration}. Some train for ten steps, the others until what a step leaves behind was met by the next."""
-    cases, at_length = {}, needs.some(CONFIGURATIONS, 4)
+    cases, at_length = {}, needs.some(CONFIGURATIONS, 12)
     for world in worlds:
         for name in CONFIGURATIONS:
             words = adapted(name, world)
