@@ -12,6 +12,7 @@ import tempfile
 import zlib
 
 import torch
+import torch._dynamo  # noqa: F401  An optimizer's step would import it, in each rank by itself.
 import torch.distributed as dist
 from fsdp_training import Case, Training
 from torch.distributed.tensor import DTensor
