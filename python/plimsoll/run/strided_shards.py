@@ -1,8 +1,8 @@
 """DTensor's search for strided shards, made once for an operator.
 
 An optimizer's foreach operators take lists with an entry for each parameter. For each entry of the result torch 2.13 looks through
-all entries of all arguments for strided shards: with the square of the number of parameters, half of what the first step of a
-sharded model of a few hundred takes. The arguments are the same each time, and so is the answer. Here they are looked through once;
+all entries of all arguments for strided shards: with the square of the number of parameters, half of the propagation of
+a model of a few hundred. The arguments are the same each time, and so is the answer. Here they are looked through once;
 where there is no such shard, as nearly always, torch's own function would do nothing, and is not called.
 """
 
