@@ -54,9 +54,10 @@ def both(tmp_path_factory):
 
 
 def asked(cases, folder):
-    """torch is imported once for half of them."""
-    oracle, half = [sys.executable, str(ORACLE)], (len(cases) + 1) // 2
-    processes = [start(oracle, some, folder, needs.pretend_gpu()) for some in (cases[:half], cases[half:])]
+    """torch is imported once for a few, and for many once for half of them."""
+    oracle, size = [sys.executable, str(ORACLE)], max(10, (len(cases) + 1) // 2)
+    parts = [cases[first : first + size] for first in range(0, len(cases), size)]
+    processes = [start(oracle, part, folder, needs.pretend_gpu()) for part in parts]
     return {line: found for process in processes for line, found in lines_of(*process).items()}
 
 

@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reas
 
 def run(command, cases, folder, env=None):
     """{case: what happened, as `comparable` has it}."""
-    pipe = subprocess.PIPE
-    command = [*command, str(folder)]
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
-    lines, messages = process.communicate("\n".join(cases) + "\n", timeout=600)
-    assert process.returncode == 0, messages
-    phases = [json.loads(line) for line in lines.splitlines()]
+    done = subprocess.run(
+        [*command, str(folder)], input="\n".join(cases) + "\n", capture_output=True, text=True, timeout=600,
+        env={**os.environ, **(env or {})},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    phases = [json.loads(line) for line in done.stdout.splitlines()]
     return {line: comparable(line, folder / str(index), of) for index, (line, of) in enumerate(zip(cases, phases, strict=True))}
 
 
