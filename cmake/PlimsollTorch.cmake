@@ -36,32 +36,39 @@ if(plimsoll_has_torch)
   target_include_directories(plimsoll_torch SYSTEM INTERFACE "${plimsoll_cuda_include}")
 endif()
 
-# Headers that every file here needs cost 40 s; they are compiled once. ccache takes part only where it is told that the
-# header's date does not matter (its contents always do: half a gigabyte, of which it is given the sum).
+# Headers that every file here needs cost 20 to 40 s; they are compiled once. ccache takes part only where it is told that the
+# header's date does not matter (its contents always do: GCC's have half a gigabyte, and it is given their sum).
 add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
   plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
   <ATen/Functions.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
+set(compiled_suffix gch)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(compiled_suffix pch)
+endif()
 if(PLIMSOLL_CCACHE)
   set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 "${PLIMSOLL_CCACHE}")
   set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
-  set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.gch")
+  set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.${compiled_suffix}")
   add_custom_command(
     TARGET plimsoll_torch_headers POST_BUILD
     COMMAND "${CMAKE_COMMAND}" -E sha1sum "${compiled_headers}" > "${compiled_headers}.sum")
 endif()
 
-# What the compiler makes anew of these headers costs each of its runs ten seconds, whatever it compiles: on few cores there are
-# few runs.
+# What GCC makes anew of these headers costs each of its runs ten seconds, whatever it compiles: on few cores there are few runs.
 set(files_as_one ${PLIMSOLL_UNITY})
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
-if(cores LESS 5)
+if(cores LESS 5 AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   math(EXPR files_as_one "4 * ${PLIMSOLL_UNITY}")
 endif()
 
 # How a target that sees torch is compiled: all alike, libraries and programs, or the compiler would refuse the headers.
-set(torch_compile_options -fPIC -fpch-preprocess)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(torch_compile_options -fPIC "SHELL:-Xclang -fno-pch-timestamp")
+else()
+  set(torch_compile_options -fPIC -fpch-preprocess)
+endif()
 target_compile_options(plimsoll_torch_headers PRIVATE ${torch_compile_options})
 set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 function(plimsoll_compile_with_torch target)

@@ -115,6 +115,18 @@ class SetUp(unittest.TestCase):
         self.assertEqual((code, calls), (1, []))
         self.assertRegex(said, r"these are missing, by their Debian names: .*\bmold\b.*Install them, then try again\.")
 
+    def test_without_clang_or_the_right_to_install_it_the_build_goes_on_and_it_is_asked_for_once(self):
+        for user, fails, says in ((0, "clang-19", "going on without Clang"), (1000, "nothing", "with Debian's clang-19 it would")):
+            with self.subTest(user=user):
+                shutil.rmtree(self.home / ".plimsoll", ignore_errors=True)
+                self.user(user)
+                (self.world / "fails").write_text(fails)
+                code, said, _ = self.set_up()
+                self.assertEqual((code, self.is_ready()), (0, True), said)
+                self.assertIn(says, said)
+                code, said, calls = self.set_up()
+                self.assertEqual((code, said, [call for call in calls if "clang" in call]), (0, "", []))
+
     def test_where_only_a_cpu_build_of_torch_is_to_be_had_it_says_so_and_goes_on(self):
         (self.world / "fails").write_text("torch===")
         code, said, calls = self.set_up()

@@ -68,7 +68,7 @@ class Hooked<torch::nn::SequentialImpl, detail::NoSingleForward>
   template <class Result, class... Inputs>
   Result forward_as(Inputs... inputs) {
     const auto run = [this](auto&&... input) {
-      return torch::nn::SequentialImpl::template forward<Result>(std::forward<decltype(input)>(input)...);
+      return this->torch::nn::SequentialImpl::template forward<Result>(std::forward<decltype(input)>(input)...);
     };
     return this->template call<Result>(detail::Types<Inputs...>(), run, inputs...);
   }

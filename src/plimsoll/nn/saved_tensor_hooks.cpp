@@ -144,7 +144,8 @@ namespace {
 // The engine that runs the first backward pass has the threads of backward, and they have handles and workspaces of their
 // own: another engine that comes later takes them twice. So ours is there from the start, unless a Python process has its own.
 [[maybe_unused]] const bool installed_at_start = [] {
-  if (typeid(Engine::get_default_engine()) == typeid(Engine)) install_saved_tensor_hooks();
+  const Engine& found = Engine::get_default_engine();
+  if (typeid(found) == typeid(Engine)) install_saved_tensor_hooks();
   return true;
 }();
 

@@ -294,7 +294,7 @@ TEST_CASE("resharded to fewer ranks after forward, each layer keeps a larger sha
 }
 
 TEST_CASE("of uneven shards rank 0 has the most: padded alike, ranks differ in the optimizer's state alone") {
-  constexpr int kRows = 129, kRanks = 8;  // 17 rows a rank, and 10 for the last.
+  static constexpr int kRows = 129, kRanks = 8;  // 17 rows a rank, and 10 for the last.
   const auto held_by = [](int rank) {
     distributed::destroy_process_group();
     distributed::init_process_group({.backend = "fake", .store = {}, .rank = rank, .world_size = kRanks});
