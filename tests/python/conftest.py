@@ -13,6 +13,7 @@ import needs
 import pytest
 from needs import HOME
 
+pytest_plugins = ["passed_before"]
 sys.path.insert(0, str(HOME / "python"))
 # The CPU's kernels without matrix tiles (AMX): there are virtual machines that announce them, and die of them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
