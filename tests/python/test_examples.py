@@ -213,13 +213,14 @@ FSDP2 = [
     ("--checkpoint full", 64, 63),
     ("--hsdp 2", 4, 3),
     ("--hsdp 2", 16, 5),
+    ("--accumulate 3", 2, 1),
     ("--accumulate 3", 8, 3),
     ("--hsdp 2 --accumulate 3 --no-sync", 4, 3),
     ("--hsdp 2 --accumulate 3 --no-sync", 16, 5),
 ]
 
 
-@pytest.mark.parametrize("options, world, rank", FSDP2 if needs.EVERY_CASE else FSDP2[::2])
+@pytest.mark.parametrize("options, world, rank", FSDP2)
 def test_fsdp2_keeps_its_shards_and_peaks_as_recorded(example, options, world, rank):
     run = example("train_fsdp2.py", *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -250,7 +251,7 @@ COMPILED = [
 
 
 @needs_triton
-@pytest.mark.parametrize("name, options, world, rank", COMPILED if needs.EVERY_CASE else COMPILED[1:])
+@pytest.mark.parametrize("name, options, world, rank", COMPILED)
 def test_compiled_examples_and_their_eager_twins(example, name, options, world, rank):
     run = example(name, *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
