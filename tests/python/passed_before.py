@@ -104,7 +104,8 @@ class PassedBefore:
     def __init__(self, config: pytest.Config) -> None:
         self.file: Path = config.getoption("passed_before")
         self.repeats: bool = config.getoption("repeat")
-        self.selection = " ".join([config.getoption("markexpr"), config.getoption("keyword"), *(a for a in config.args if "::" in a)])
+        self.marks: str = config.getoption("markexpr")
+        self.selection = " ".join([config.getoption("keyword"), *(argument for argument in config.args if "::" in argument)])
         self.is_worker = hasattr(config, "workerinput")
         self.known: Dict[str, str] = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.keys: Dict[Path, str] = {}
@@ -113,7 +114,9 @@ class PassedBefore:
 
     def _key(self, file: Path) -> str:
         if file not in self.keys:  # As things stood when it was first asked, before any test ran.
-            self.keys[file] = f"{self.selection} {key(file)}"
+            marked = re.findall(r"mark\.(\w+)", file.read_text(encoding="utf-8"))
+            marks = self.marks if set(marked) & set(re.findall(r"\w+", self.marks)) else ""
+            self.keys[file] = f"{marks} {self.selection} {key(file)}"
         return self.keys[file]
 
     def pytest_report_header(self, config: pytest.Config) -> List[str]:

@@ -77,6 +77,14 @@ def test_a_file_depends_on_what_it_names(home):
         before = after
 
 
+def test_marks_that_are_asked_for_matter_to_files_that_have_them(home):
+    (home / "tests/python/test_alone.py").write_text("import pytest\n@pytest.mark.skipif(False, reason='')\ndef test(): pass\n")
+    assert ran(home) == ALL
+    assert ran(home, "-m", "not other") == []
+    assert ran(home, "-m", "skipif or not skipif") == ["alone"]
+    assert ran(home, "-m", "skipif or not skipif") == []
+
+
 def test_a_part_of_a_file_is_not_the_file(home):
     assert ran(home, "-k", "test_alone") == ["alone"]
     assert ran(home) == ALL
