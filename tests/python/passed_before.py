@@ -2,9 +2,9 @@
 
     pytest tests/python --passed-before FILE [--repeat]    leaves out what FILE knows, and notes in it what passed; --repeat: only notes
 
-It depends on its own text and on that of all that it names of this folder, and on what of the folders and pieces below it names; on
-what was installed; on the product, unless it names but the programs that are compared with torch. That is a guess from words, on the
-safe side: CI repeats everything.
+It depends on its own text, on that of all that it names of this folder, and on the other folders that it names; on what is installed;
+on the pretend GPU; on the product, unless it is one of those that compare programs of ours with torch; on these, if it names them. Words
+are a guess, though one that rather says too much: CI repeats everything.
 """
 
 import hashlib
@@ -15,20 +15,21 @@ import sys
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Dict, Iterable, List, Set
+from typing import Dict, Iterable, List, Set, Union
 
 import needs
 import pytest
 
 HERE = Path(__file__).parent
 HOME, BUILD = needs.HOME, needs.BUILD
-ALWAYS = ("conftest.py", "needs.py", "passed_before.py")  # They name everything, for all.
+ALWAYS = ("conftest.py", "needs.py", "passed_before.py", "warm_python.py")  # The first names everything, for all.
+FOR_ALL = ("tests/golden", "tests/report/golden", "src/plimsoll/pretend/profiles", "cmake", "pytest.ini")
 FOLDERS = ("bench", "docs", "examples", "scripts", "src", "README.md")
-PRODUCT = (BUILD / "bin", BUILD / "python", HOME / "python", HOME / "src/plimsoll/pretend/profiles", HOME / "pyproject.toml")
+ALSO = {"test_accuracy.py": ["docs"], "test_versions.py": ["src"], "test_wheel.py": ["README.md", "LICENSE"]}  # through what they run
+PRODUCT = (BUILD / "bin", BUILD / "python", *(HOME / name for name in ("python", "scripts", "pyproject.toml", "CMakeLists.txt")))
+WITHOUT_PRODUCT = ("test_fsdp_faults.py", "test_fsdp_memory.py", "test_fsdp_numbers.py", "test_fsdp_state.py")
 PROGRAMS = (BUILD / "tests/programs", BUILD / "examples")
-NAMES_PRODUCT = re.compile(r"plimsoll_(run|command)|why_no_package|planner|(import|from) plimsoll|plimsoll\.py|LD_PRELOAD")
 NAMES_PROGRAMS = re.compile(r"\b(PROGRAMS|BUILD|why_not)\b")
-PACKAGES = ("torch", "triton", "transformers", "numpy", "pytest")
 
 
 def closure(file: Path) -> Set[Path]:
@@ -53,12 +54,12 @@ def key(file: Path) -> str:
     """A sum of all that the tests of the file depend on."""
     parts = closure(file)
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(parts) if path.is_file())
-    parts |= {file.parent / name for name in ALWAYS}
-    parts |= {HOME / name for name in FOLDERS if re.search(rf"\b{re.escape(name)}\b", text)}
-    parts |= {HOME / "tests/golden", HOME / "tests/report/golden", BUILD / "pretend", HOME / "cmake"}
+    named = [name for name in FOLDERS if re.search(rf"\b{re.escape(name)}\b", text)]
+    parts |= {file.parent / name for name in ALWAYS} | {BUILD / "pretend"}
+    parts |= {HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))}
     if NAMES_PROGRAMS.search(text):
         parts |= set(PROGRAMS)
-    if NAMES_PRODUCT.search(text) or not NAMES_PROGRAMS.search(text):
+    if file.name not in WITHOUT_PRODUCT:
         parts |= set(PRODUCT)
     sums = [f"{os.path.relpath(path, HOME)} {_sum(path)}" for path in sorted(parts)]
     return hashlib.sha256("\n".join([_environment(), *sums]).encode()).hexdigest()
@@ -76,15 +77,9 @@ def _sum(path: Path) -> str:
 
 @lru_cache(maxsize=None)
 def _environment() -> str:
-    versions = [f"{package} {_version(package)}" for package in PACKAGES]
-    return json.dumps([sys.version, versions, needs.EVERY_CASE])
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "none"
+    installed = sorted({f"{found.metadata['Name']} {found.version}" for found in metadata.distributions()})
+    ours = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PLIMSOLL_"))
+    return json.dumps([sys.version, installed, ours])
 
 
 # -- of pytest ---------------------------------------------------------------------------------------------------------------
@@ -103,47 +98,48 @@ def pytest_configure(config: pytest.Config) -> None:
 class PassedBefore:
     def __init__(self, config: pytest.Config) -> None:
         self.file: Path = config.getoption("passed_before")
-        self.repeats: bool = config.getoption("repeat")
-        self.marks: str = config.getoption("markexpr")
-        self.selection = " ".join([config.getoption("keyword"), *(argument for argument in config.args if "::" in argument)])
         self.is_worker = hasattr(config, "workerinput")
+        self.marks: str = config.getoption("markexpr")
+        # Whoever takes a part of a file's tests has not seen the file pass.
+        parts = [config.getoption(name, None) for name in ("keyword", "deselect", "maxfail", "lf")]
+        self.selection = json.dumps([*parts, *(argument for argument in config.args if "::" in argument)])
+        self.keys = {file.name: self._key(file) for file in sorted(HERE.glob("test_*.py"))}  # as they stand before any test runs
         self.known: Dict[str, str] = json.loads(self.file.read_text()) if self.file.exists() else {}
-        self.keys: Dict[Path, str] = {}
+        repeats = config.getoption("repeat")
+        self.left_out = {name for name, found in self.keys.items() if self.known.get(name) == found and not repeats}
         self.failed: Set[str] = set()
         self.ran: Set[str] = set()
 
     def _key(self, file: Path) -> str:
-        if file not in self.keys:  # As things stood when it was first asked, before any test ran.
-            marked = re.findall(r"mark\.(\w+)", file.read_text(encoding="utf-8"))
-            marks = self.marks if set(marked) & set(re.findall(r"\w+", self.marks)) else ""
-            self.keys[file] = f"{marks} {self.selection} {key(file)}"
-        return self.keys[file]
+        marked = re.findall(r"mark\.(\w+)", file.read_text(encoding="utf-8"))
+        marks = self.marks if set(marked) & set(re.findall(r"\w+", self.marks)) else ""
+        return f"{marks} {self.selection} {key(file)}"
 
-    def pytest_report_header(self, config: pytest.Config) -> List[str]:
-        files = sorted(HERE.glob("test_*.py"))
-        count = 0 if self.repeats else sum(self.known.get(file.name) == self._key(file) for file in files)
-        return [f"{count} of {len(files)} test files passed here as they are: left out"] if count else []
+    def pytest_report_header(self) -> List[str]:
+        return [f"{len(self.left_out)} of {len(self.keys)} test files passed here as they are: left out"] if self.left_out else []
 
     def pytest_ignore_collect(self, collection_path: Path) -> object:
-        is_known = not self.repeats and collection_path.name in self.known and collection_path.parent == HERE
-        return True if is_known and self.known[collection_path.name] == self._key(collection_path) else None
+        return True if collection_path.parent == HERE and collection_path.name in self.left_out else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = Path(report.nodeid.partition("::")[0]).name
-        (self.failed if report.failed else self.ran).add(name)
+        (self.failed if report.failed else self.ran).add(_file_of(report))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.failed.add(Path(report.nodeid.partition("::")[0]).name)
+            self.failed.add(_file_of(report))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if self.is_worker:
             return
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.known and not self.repeats:
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.left_out:
             session.exitstatus = pytest.ExitCode.OK
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            self.known.update({name: self._key(HERE / name) for name in self.ran - self.failed if (HERE / name).exists()})
+            self.known.update({name: self.keys[name] for name in (self.ran - self.failed) & self.keys.keys()})
             for name in self.failed:
                 self.known.pop(name, None)
             self.file.write_text(json.dumps(self.known, indent=1, sort_keys=True) + "\n")
+
+
+def _file_of(report: Union[pytest.TestReport, pytest.CollectReport]) -> str:
+    return Path(report.nodeid.partition("::")[0]).name

@@ -14,7 +14,7 @@ FILES = {
     "tests/python/test_helped.py": "import helper\ndef test(): assert helper.answer\n",
     "tests/python/helper.py": "import deeper\nanswer = deeper.answer\n",
     "tests/python/deeper.py": "answer = 42\n",
-    "tests/python/test_program.py": "PROGRAMS = 1\ndef test(): pass\n",
+    "tests/python/test_fsdp_numbers.py": "PROGRAMS = 1\ndef test(): pass\n",
     "tests/python/test_docs.py": "folder = 'docs'\ndef test(): pass\n",
     "tests/golden/recording.json": "1",
     "build/release/bin/plimsoll": "command",
@@ -22,7 +22,7 @@ FILES = {
     "build/release/tests/programs/test_programs": "programs",
     "docs/page.md": "page",
 }
-ALL = ["alone", "docs", "helped", "program"]
+ALL = ["alone", "docs", "fsdp_numbers", "helped"]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def home(tmp_path):
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    for name in ("passed_before.py", "needs.py"):
+    for name in ("passed_before.py", "needs.py", "warm_python.py"):
         shutil.copy(HERE / name, tmp_path / "tests" / "python" / name)
     return tmp_path
 
@@ -64,11 +64,12 @@ def test_a_file_depends_on_what_it_names(home):
         "tests/python/test_alone.py": ["alone"],
         "tests/python/deeper.py": ["helped"],
         "tests/python/conftest.py": ALL,
+        "tests/python/warm_python.py": ALL,
         "tests/golden/recording.json": ALL,
         "docs/page.md": ["docs"],
         "build/release/bin/plimsoll": ["alone", "docs", "helped"],
         "build/release/pretend/libcuda.so.1": ALL,
-        "build/release/tests/programs/test_programs": ["program"],
+        "build/release/tests/programs/test_programs": ["fsdp_numbers"],
     }.items():
         with open(home / changed, "a") as file:
             file.write("\n")
@@ -88,6 +89,14 @@ def test_marks_that_are_asked_for_matter_to_files_that_have_them(home):
 def test_a_part_of_a_file_is_not_the_file(home):
     assert ran(home, "-k", "test_alone") == ["alone"]
     assert ran(home) == ALL
+    assert ran(home, "-k", "nothing", code=5) == []
+
+
+def test_what_changes_while_tests_run_is_repeated(home):
+    change = "def test():\n    with open('tests/python/test_docs.py', 'a') as file: file.write('#')\n"
+    (home / "tests/python/test_alone.py").write_text(change)
+    assert ran(home, "--repeat") == ALL
+    assert ran(home) == ["alone", "docs"], "the one, and the other, which names it"
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
@@ -97,6 +106,7 @@ def test_what_failed_is_repeated_and_what_passed_beside_it_is_not(home, workers)
     assert ran(home, *workers, code=1) == ["helped"]
     (home / "tests/python/deeper.py").write_text("answer = 1\n")
     assert ran(home, *workers) == ["helped"]
+    assert ran(home, *workers) == []
 
 
 def test_what_cannot_be_imported_is_repeated(home):
