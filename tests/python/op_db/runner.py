@@ -9,8 +9,8 @@ one a crash belongs to. Values are not compared: there are none on the pretend G
 
 Here and there torch's CUDA code gives another layout or dtype than its CPU code. Where the two devices differ, torch's own
 prediction for CUDA, a fake tensor, is asked too: what agrees with that is counted under "as_fake", and is no problem. What
-torch's CUDA build itself refuses is counted under "refused", and not compared; but for samples that the database has for the CPU alone,
-which are none for this comparison.
+torch's CUDA build itself refuses is counted under "refused", and not compared; what the database has for the CPU alone, and torch's
+CUDA build refuses, under "for_the_cpu".
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def has_for_cuda(op: Any, dtype: torch.dtype, backward: bool, sample: Any) -> bo
     """Is there a sample for CUDA in torch's database with the same options, tensors aside?"""
 
     def options(of: Any) -> list[Any]:
-        return [value for value in tree_leaves((of.args, of.kwargs)) if not isinstance(value, torch.Tensor)]
+        return [on_gpu(value) for value in tree_leaves((of.args, of.kwargs)) if not isinstance(value, torch.Tensor)]
 
     return any(options(other) == options(sample) for other in op.sample_inputs("cuda", dtype, requires_grad=backward))
 
@@ -169,8 +169,8 @@ def compare(op: Any, dtype: torch.dtype) -> dict[str, Any]:
         if problems and "to be on cpu" in problems[0]:
             problems = differences(op, as_torch_places_it(op, dtype, backward, number, sample), backward, expected)
         if any(map(refused_by_torch, problems)):
-            if has_for_cuda(op, dtype, backward, sample):
-                report["refused"] = report.get("refused", 0) + 1
+            kind = "refused" if has_for_cuda(op, dtype, backward, sample) else "for_the_cpu"
+            report[kind] = report.get(kind, 0) + 1
             continue
         report["samples"] += 1
         if AS_FAKE in problems:
