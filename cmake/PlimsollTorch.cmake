@@ -37,20 +37,21 @@ if(plimsoll_has_torch)
 endif()
 
 # Headers that every file here needs cost 20 to 40 s; they are compiled once. ccache takes part only where it is told that the
-# header's date does not matter (its contents always do: GCC's have half a gigabyte, and it is given their sum).
+# header's date does not matter (its contents always do; GCC's have half a gigabyte, and ccache is given their sum).
 add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
   plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
   <ATen/Functions.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
-set(compiled_suffix gch)
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(compiled_suffix pch)
-endif()
 if(PLIMSOLL_CCACHE)
-  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 "${PLIMSOLL_CCACHE}")
+  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    list(INSERT plimsoll_torch_launcher 1 CCACHE_PCH_EXTSUM=1)
+  endif()
   set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
-  set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.${compiled_suffix}")
+endif()
+if(PLIMSOLL_CCACHE AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.gch")
   add_custom_command(
     TARGET plimsoll_torch_headers POST_BUILD
     COMMAND "${CMAKE_COMMAND}" -E sha1sum "${compiled_headers}" > "${compiled_headers}.sum")

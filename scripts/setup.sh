@@ -90,9 +90,10 @@ set_up_packages() {
   run "installing Debian packages: ${missing[*]}" install_packages "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 }
 
-# Nothing needs it, but the build takes half as long with it: see cmake/PlimsollClang.cmake. It is asked for once.
+# Nothing needs it, but the build takes half as long with it: see cmake/PlimsollClang.cmake. It is asked for before the first build.
 set_up_clang() {
-  if has_command clang++-19 || is_done clang 19; then return 0; fi
+  if is_done clang 19 || [ -e "$build/CMakeCache.txt" ]; then return 0; fi
+  if has_command clang++-19 && compgen -G "$(clang++-19 -print-resource-dir)/lib/*/libclang_rt.tsan*" >/dev/null; then return 0; fi
   if ! find_apt; then
     say "building with the compiler that is here; with Debian's clang-19 it would take half as long"
   else
