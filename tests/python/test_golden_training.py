@@ -66,11 +66,18 @@ def check_trace(recorded, seen):
     """Deterministic to the event, but for autocast: it frees its casts in no fixed order."""
     ours, theirs = seen["events"], recorded["events"]
     if recorded["config"]["autocast"]:
-        assert Counter(map(without_address, ours)) == Counter(map(without_address, theirs))
+        assert not Counter(map(without_address, ours)) - Counter(map(without_address, theirs))
+        assert len(ours) == len(theirs)
     elif order_of_handles(seen) == order_of_handles(recorded):
-        assert ours == theirs
+        assert first_difference(ours, theirs) is None
     else:
-        assert with_releases_sorted(ours) == with_releases_sorted(theirs)
+        assert first_difference(with_releases_sorted(ours), with_releases_sorted(theirs)) is None
+
+
+def first_difference(ours, theirs):
+    """Where, and both; of lists of fifty thousand events pytest's own comparison would take hours."""
+    pairs = enumerate(itertools.zip_longest(ours, theirs))
+    return next(((number, *pair) for number, pair in pairs if pair[0] != pair[1]), None)
 
 
 def without_address(event):
