@@ -56,7 +56,7 @@ def key(file: Path) -> str:
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(parts) if path.is_file())
     named = [name for name in FOLDERS if re.search(rf"\b{re.escape(name)}\b", text)]
     parts |= {file.parent / name for name in ALWAYS} | {BUILD / "pretend"}
-    parts |= {HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))}
+    parts |= set((HOME / "cmake").glob("*.cmake")) | {HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))}
     if NAMES_PROGRAMS.search(text):
         parts |= set(PROGRAMS)
     if file.name not in WITHOUT_PRODUCT:
@@ -67,7 +67,9 @@ def key(file: Path) -> str:
 
 @lru_cache(maxsize=None)
 def _sum(path: Path) -> str:
-    files: Iterable[Path] = sorted(p for p in path.rglob("*") if "__pycache__" not in p.parts) if path.is_dir() else [path]
+    # Not what CMake notes for itself in a build folder: it is written anew when the folder serves for a wheel.
+    made = re.compile(r"/(__pycache__|CMakeFiles)/|\.cmake$")
+    files: Iterable[Path] = sorted(p for p in path.rglob("*") if not made.search(str(p))) if path.is_dir() else [path]
     found = hashlib.sha256()
     for file in files:
         if file.is_file() and not file.is_symlink():
