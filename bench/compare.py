@@ -73,6 +73,8 @@ def main() -> None:
         few, many = (steady(*kept) for kept in runs.values())
         print(f"the same in {TURNS} turns at 8 and at 16,384 ranks, the fastest step of each: {few:.3f} s and {many:.3f} s; "
               f"ratio {many / few:.2f}", flush=True)
+        few, many = (min(run["wall_seconds"] for run in kept) for kept in runs.values())
+        print(f"the whole run, the fastest of each: {few:.1f} s and {many:.1f} s; ratio {many / few:.2f}", flush=True)
 
         script = folder / "elementwise.py"
         script.write_text(ELEMENTWISE)

@@ -1,7 +1,8 @@
 """Lets ``torch.distributed`` run alone in one process, as any rank of any world size.
 
 The process groups stay torch's own: ``nccl`` is the real ProcessGroupNCCL, on a pretended NCCL whose collectives
-complete at once. What is replaced is only what would wait for a peer, or believe what a peer is said to have sent:
+complete at once. What is replaced is only what would wait for a peer, believe what a peer is said to have sent, or take
+longer the more peers there are:
 
 ========================  ==============================================================================================
 the stores                ``store.py``: a key that nobody set is answered for the peer that would have set it
@@ -11,6 +12,7 @@ object collectives        ``objects.py``: the same device tensors as torch's, th
 DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
 pipeline stages           ``pipelining.py``: what a neighbour would tell, where it is known here
+FSDP2's pieces            ``pieces.py``: a parameter is cut for this rank, and not once for each rank there is
 ========================  ==============================================================================================
 
 The one assumption throughout: **the peers hold the same values as this rank**. Where a rank receives what only another
@@ -38,7 +40,7 @@ def install() -> None:
         return
     _installed = True
 
-    from plimsoll.run.lone_rank import checkpoint, cpu_backend, objects, pipelining, same_values, store
+    from plimsoll.run.lone_rank import checkpoint, cpu_backend, objects, pieces, pipelining, same_values, store
 
     replacements: Dict[str, Any] = {}
     replacements.update(store.replacements())
@@ -47,6 +49,7 @@ def install() -> None:
     replacements.update(same_values.replacements())
     _rebind(replacements)
     checkpoint.install()
+    pieces.install()
     pipelining.install()
 
 

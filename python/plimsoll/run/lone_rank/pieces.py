@@ -1,0 +1,104 @@
+"""A parameter's pieces, made for the ranks that are asked for.
+
+Torch makes a piece for each rank and then looks at one or two of them: ``fully_shard`` at this rank's and the first, and DTensor's
+random numbers, where tensor parallelism and FSDP2 share a dimension, at how long one rank's is. With 16,384 ranks and the three
+hundred parameters of an 8B model that is millions of tensors, most of them empty: more than a minute. Here a piece is cut when it is
+asked for. A piece is a view, has no bytes, or is of numbers on the CPU: no allocation of the device is spared.
+"""
+
+import functools
+from types import ModuleType
+from typing import Any, Iterator, List
+
+import torch
+from plimsoll.run.after_import import after_import
+
+_FSDP_PARAM = (
+    "torch.distributed.fsdp._fully_shard._fsdp_param",
+    "torch.distributed._composable.fsdp._fsdp_param",  # torch 2.5
+)
+_FUNCTION = "_chunk_with_empty"
+_PLACEMENTS = "torch.distributed.tensor.placement_types"
+
+
+class Pieces:
+    """What ``torch.chunk`` would return, and empty tensors up to the number asked for: by index, by length, in order."""
+
+    def __init__(self, tensor: torch.Tensor, number: int, dim: int) -> None:
+        self._tensor = tensor
+        self._number = number
+        self._dim = dim
+        self._length = -(-tensor.size(dim) // number)  # rounded up
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        which = range(self._number)[index]
+        start, end = which * self._length, self._tensor.size(self._dim)
+        if start >= end:
+            return self._tensor.new_empty(0)
+        return self._tensor.narrow(self._dim, start, min(self._length, end - start))
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return map(self.__getitem__, range(self._number))
+
+
+def install() -> None:
+    for name in _FSDP_PARAM:
+        after_import.call(name, _cut_when_asked)
+    after_import.call(_PLACEMENTS, _count_for_one)
+
+
+def _cut_when_asked(module: ModuleType) -> None:
+    chunk_with_empty = getattr(module, _FUNCTION, None)
+    if chunk_with_empty is None:
+        return
+
+    @functools.wraps(chunk_with_empty)
+    def cut_when_asked(tensor: torch.Tensor, num_chunks: int, dim: int) -> Any:
+        # A subclass knows how to split itself, which need not be by `narrow`; and what cannot be cut is refused by torch.
+        is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        if is_plain and num_chunks > 0 and tensor.dim() > 0 and tensor.size(dim) > 0:
+            return Pieces(tensor, num_chunks, dim)
+        return chunk_with_empty(tensor, num_chunks, dim=dim)
+
+    setattr(module, _FUNCTION, cut_when_asked)
+
+
+def strided_piece(size: int, split_factor: int, number: int, which: int) -> List[range]:
+    """The indices of piece `which` of `number` of a dimension of `size` that is cut into `split_factor` parts, and each part into
+    `number` pieces."""
+    ranges = []
+    part = -(-size // split_factor)
+    for start in range(0, size, max(part, 1)):
+        end = min(start + part, size)
+        length = -(-(end - start) // number)
+        ranges.append(range(start, end)[which * length : (which + 1) * length])
+    return ranges
+
+
+def _count_for_one(placements: ModuleType) -> None:
+    modes = getattr(placements, "_StridedShardOffsetMode", None)  # of torch 2.13
+    if modes is None:
+        return
+    strided_shard = placements._StridedShard
+    size_and_offset = strided_shard.local_shard_size_and_offset
+
+    @functools.wraps(size_and_offset)
+    def count_for_one(self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST) -> Any:
+        numbers = (curr_local_size, self.split_factor, num_chunks, rank)
+        # Under a mode torch's indices may be of another device, fake, or several ranks' at once.
+        is_plain = not torch._C._len_torch_function_stack() and not torch._C._len_torch_dispatch_stack()
+        if not (is_plain and all(type(number) is int for number in numbers) and 0 <= rank < num_chunks):
+            return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
+        ranges = strided_piece(*numbers)
+        size = sum(map(len, ranges))
+        mode = modes(offset_mode)
+        if mode is modes.NONE:
+            return size, None
+        if mode is modes.ALL:
+            return size, [index for one in ranges for index in one]
+        return size, next((one.start for one in ranges if one), -1)
+
+    strided_shard.local_shard_size_and_offset = count_for_one
