@@ -8,7 +8,7 @@ import time
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from plimsoll.run import control, own_libraries, processes, record, strided_shards
+from plimsoll.run import control, foreach_sharding, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
 from plimsoll.run.late_compiler import LateCompiler
@@ -89,7 +89,7 @@ class Observer:
         watch.install()
         self._watch = watch
         LateCompiler().install()
-        strided_shards.install()
+        foreach_sharding.install()
         # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
         torch.cuda._lazy_call(self._cuda_initialised)
 

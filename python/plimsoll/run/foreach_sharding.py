@@ -1,0 +1,106 @@
+"""DTensor's sharding propagation of an optimizer's operators, made once for each kind of parameter.
+
+The foreach and fused operators take lists with an entry for each parameter, and treat each entry alone. Torch propagates entry by entry,
+some of it with the square of their number: seconds for a model of a few hundred parameters, most of the first step. Parameters of one
+shape, dtype and placement have one answer, and a model has a dozen such kinds. Torch's own propagation is asked about one entry of
+each; its answer is given to the others of that kind.
+"""
+
+import dataclasses
+import functools
+from types import ModuleType
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from plimsoll.run.after_import import after_import
+
+_MODULE = "torch.distributed.tensor._sharding_prop"
+_METHOD = "propagate_op_sharding_non_cached"
+_OF_LISTS = ("aten::_foreach_", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
+_NUMBERS = (bool, int, float, complex)
+
+
+def install() -> None:
+    after_import.call(_MODULE, _propagate_by_kind)
+
+
+def _propagate_by_kind(module: ModuleType) -> None:
+    propagator = getattr(module, "ShardingPropagator", None)
+    propagate = getattr(propagator, _METHOD, None)
+    spec_type = getattr(module, "DTensorSpec", None)
+    if propagate is None or spec_type is None:
+        return
+
+    @functools.wraps(propagate)
+    def propagate_by_kind(self: Any, op_schema: Any) -> Any:
+        kinds = _kinds(op_schema, spec_type) if op_schema.op.name().startswith(_OF_LISTS) else None
+        if kinds is not None:
+            answer = propagate(self, _with_lists(op_schema, kinds.number, kinds.first_of_each))
+            for_all = kinds.for_all(answer)
+            if for_all is not None:
+                return for_all
+        return propagate(self, op_schema)
+
+    setattr(propagator, _METHOD, propagate_by_kind)
+
+
+class _Kinds:
+    """Which entries are alike."""
+
+    def __init__(self, firsts: Sequence[int], kind_of: Sequence[int]) -> None:
+        self._firsts = firsts  # the first entry of each kind
+        self._kind_of = kind_of  # of each entry, the number of its kind
+        self.number = len(kind_of)
+
+    def first_of_each(self, entries: Sequence[Any]) -> List[Any]:
+        return [entries[first] for first in self._firsts]
+
+    def each(self, of_kinds: Sequence[Any]) -> List[Any]:
+        """Every entry has an object of its own, as from torch."""
+        return [_copy(of_kinds[kind]) for kind in self._kind_of]
+
+    def for_all(self, answer: Any) -> Optional[Any]:
+        """What torch answered about the first of each kind, for all entries; None for an answer of another form."""
+        output, redistribute = answer.output_spec, answer.redistribute_schema
+        if isinstance(output, (list, tuple)):
+            if len(output) != len(self._firsts):
+                return None
+            output = type(output)(self.each(output))
+        elif output is not None:
+            return None
+        if redistribute is not None:
+            redistribute = _with_lists(redistribute, len(self._firsts), self.each)
+        return dataclasses.replace(answer, output_spec=output, redistribute_schema=redistribute)
+
+
+def _kinds(op_schema: Any, spec_type: type) -> Optional[_Kinds]:
+    """None where entries cannot be told apart, where all differ, and where lists differ in length."""
+    lists = [found for found in op_schema.args_schema if isinstance(found, (list, tuple)) and found]
+    if len({len(found) for found in lists}) != 1 or any(isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()):
+        return None
+    kinds: Dict[Any, int] = {}
+    firsts, kind_of = [], []
+    for index, entries in enumerate(zip(*lists)):
+        if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
+            return None
+        key = tuple((type(entry), entry) for entry in entries)  # 1, 1.0 and True are equal, and promote differently.
+        try:
+            kind = kinds.setdefault(key, len(kinds))
+        except TypeError:  # sizes that are symbols
+            return None
+        if kind == len(firsts):
+            firsts.append(index)
+        kind_of.append(kind)
+    return _Kinds(firsts, kind_of) if len(firsts) < len(kind_of) else None
+
+
+def _with_lists(op_schema: Any, length: int, change: Callable[[Sequence[Any]], List[Any]]) -> Any:
+    """The schema, with every list of that length changed."""
+    args = tuple(
+        type(found)(change(found)) if isinstance(found, (list, tuple)) and len(found) == length else found
+        for found in op_schema.args_schema
+    )
+    return type(op_schema)(op_schema.op, args, op_schema.kwargs_schema, schema_info=op_schema.schema_info)
+
+
+def _copy(spec: Any) -> Any:
+    return spec.shallow_copy_with_tensor_meta(spec.tensor_meta) if hasattr(spec, "shallow_copy_with_tensor_meta") else spec
