@@ -36,7 +36,8 @@ START = """
 ANSWERS = START + """
     def described(found):
         if isinstance(found, DTensorSpec):
-            return [str(found), str(found.shard_order), str(found.tensor_meta), found.use_strided_shard_as_shard_order]
+            return [str(found), str(found.shard_order), str(found.tensor_meta), found.use_strided_shard_as_shard_order,
+                    found.mesh._dim_group_names]
         if isinstance(found, OpSchema):
             return [str(found.op), described(found.args_schema), str(found.kwargs_schema), str(found.schema_info)]
         if isinstance(found, (list, tuple)):
@@ -59,12 +60,15 @@ ANSWERS = START + """
                   (Partial(), Replicate()), (_StridedShard(0, split_factor=4), Shard(0)), (Replicate(), Partial("max"))]
     alike = [spec(placements[index], shape) for index in (0, 1, 2) for shape in ((64, 8), (3, 8)) for _ in range(3)]
     several = [spec(one, shape, dtype) for one in placements for shape, dtype in (((64, 8), torch.float32), ((8, 16), torch.bfloat16))]
-    lists = [alike, several * 2, [*several, *reversed(several)], several[:1] * 5, [several[2], *several[:1] * 4, several[2]]]
+    twin = init_device_mesh("cuda", (2, 4))  # of the same ranks, with other groups
+    assert twin == mesh and twin._dim_group_names != mesh._dim_group_names
+    twins = [spec(placements[0], mesh=mesh if index % 3 else twin) for index in range(9)]
+    lists = [alike, twins, several * 2, [*several, *reversed(several)], several[:1] * 5, [several[2], *several[:1] * 4, several[2]]]
     cases = []
     for first in lists:
         second = [spec(placements[0], one.tensor_meta.shape, one.tensor_meta.dtype) for one in first]
         steps = [spec((Replicate(), Replicate()), ()) for _ in first]
-        ones, kinds = [1.0] * len(first), [(1, 1.0, True)[index % 3] for index in range(len(first))]
+        ones, kinds = [1.0] * len(first), [(1, 1.0, True, 0.0, -0.0)[index % 5] for index in range(len(first))]
         cases += [
             schema(aten._foreach_sqrt.default, first),
             schema(aten._foreach_neg_.default, first),
@@ -96,6 +100,8 @@ ANSWERS = START + """
 """
 
 ASKED = START + """
+    from torch.distributed.tensor import DTensor
+
     asked = []
     of_torch = type(propagator)._propagate_tensor_meta_non_cached
     def count(self, schema):
@@ -105,7 +111,46 @@ ASKED = START + """
     kinds = [spec((Shard(0), Shard(0)), (8 * number, 8)) for number in range(1, 6)]
     for entries in (kinds * 60, kinds):
         ours(propagator, schema(torch.ops.aten._foreach_sqrt.default, entries))
+    torch._foreach_sqrt([DTensor.from_local(torch.ones(8, 8, device="cuda"), mesh, (Shard(0), Shard(0))) for _ in range(60)])
     print(json.dumps(asked))
+"""
+
+OF_THE_SCRIPT = START + """
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor.experimental import register_sharding
+
+    seen = []
+
+    @register_sharding(torch.ops.aten._foreach_copy_.default)
+    def all_alike(to, what, non_blocking=False):
+        seen.append(len(to))
+        return [([], [place] * 2 * len(to) + [None]) for place in (Replicate(), Shard(0))]
+
+    def four(rows, *placements):
+        return [DTensor.from_local(torch.ones(rows, 8, device="cuda"), mesh, placements) for _ in range(4)]
+
+    torch._foreach_copy_(four(8, Shard(0), Shard(0)), four(64, Replicate(), Replicate()))
+    print(json.dumps(seen))
+"""
+
+COLLECTED = START + """
+    import gc, sys
+    from torch.distributed.tensor import DTensor
+
+    if sys.argv[1] == "torchs":
+        type(propagator).propagate_op_sharding_non_cached = torchs
+
+    class Cycle:
+        pass
+
+    tensors = [DTensor.from_local(torch.ones(8, 8, device="cuda"), mesh, (Shard(0), Shard(0))) for _ in range(290)]
+    gc.collect()
+    cycle = Cycle()
+    cycle.itself, cycle.memory = cycle, torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    older = [[number] for number in range(9000)]  # It has lived through some work, and is in an older generation.
+    del cycle
+    torch._foreach_sqrt(tensors), torch._foreach_neg(tensors), torch._foreach_add(tensors, tensors), torch._foreach_abs(tensors)
+    print(json.dumps(torch.cuda.memory_allocated() >= 2**30))
 """
 
 
@@ -124,4 +169,14 @@ def test_an_answer_for_many_entries_is_as_torch_has_it(plimsoll_run, script):
 
 
 def test_torch_is_asked_about_one_entry_of_each_kind(plimsoll_run, script):
-    assert answered(plimsoll_run("--quiet", "--world-size", "8", script(ASKED))) == [5, 5]
+    assert answered(plimsoll_run("--quiet", "--world-size", "8", script(ASKED))) == [5, 5, 1]
+
+
+def test_a_rule_of_the_script_gets_all_entries(plimsoll_run, script):
+    assert set(answered(plimsoll_run("--quiet", "--world-size", "8", script(OF_THE_SCRIPT)))) == {4}
+
+
+def test_what_lies_in_a_cycle_is_freed_when_torch_would_have_freed_it(plimsoll_run, script):
+    path = script(COLLECTED)
+    ours, torchs = (answered(plimsoll_run("--quiet", "--world-size", "8", path, whose)) for whose in ("ours", "torchs"))
+    assert ours is torchs is False

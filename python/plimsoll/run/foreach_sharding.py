@@ -3,7 +3,8 @@
 The foreach and fused operators take lists with an entry for each parameter, and treat each entry alone. Torch propagates entry by entry,
 some of it with the square of their number: seconds for a model of a few hundred parameters, most of the first step. Parameters of one
 shape, dtype and placement have one answer, and a model has a dozen such kinds. Torch's own propagation is asked about one entry of
-each; its answer is given to the others of that kind.
+each; its answer is given to the others of that kind. Rules that a script registered for such an operator are its own: they may look at
+all entries together, and get them all.
 """
 
 import dataclasses
@@ -11,12 +12,17 @@ import functools
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from plimsoll.run import collector
 from plimsoll.run.after_import import after_import
 
 _MODULE = "torch.distributed.tensor._sharding_prop"
 _METHOD = "propagate_op_sharding_non_cached"
 _OF_LISTS = ("aten::_foreach_", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
 _NUMBERS = (bool, int, float, complex)
+_OF_TORCH = "torch.distributed.tensor._ops."
+# Containers that torch makes and holds for an entry, by the collections of a step: with the rules of 2.13, and with older ones.
+_CONTAINERS, _CONTAINERS_BEFORE = 65, 30
+_RULES_OF_2_13 = "_expand_single_dim_strategy_to_mesh"
 
 
 def install() -> None:
@@ -29,18 +35,32 @@ def _propagate_by_kind(module: ModuleType) -> None:
     spec_type = getattr(module, "DTensorSpec", None)
     if propagate is None or spec_type is None:
         return
+    containers = _CONTAINERS if hasattr(module, _RULES_OF_2_13) else _CONTAINERS_BEFORE
 
     @functools.wraps(propagate)
     def propagate_by_kind(self: Any, op_schema: Any) -> Any:
-        kinds = _kinds(op_schema, spec_type) if op_schema.op.name().startswith(_OF_LISTS) else None
-        if kinds is not None:
-            answer = propagate(self, _with_lists(op_schema, kinds.number, kinds.first_of_each))
-            for_all = kinds.for_all(answer)
-            if for_all is not None:
-                return for_all
-        return propagate(self, op_schema)
+        kinds = _kinds(op_schema, spec_type) if _is_of_lists(self, op_schema.op) else None
+        if kinds is None:
+            return propagate(self, op_schema)
+        try:
+            answer = kinds.for_all(propagate(self, _with_lists(op_schema, kinds.number, kinds.first_of_each)))
+        except Exception:
+            answer = None  # Torch's own words are of all entries.
+        if answer is None:
+            return propagate(self, op_schema)
+        collector.make_up_for(containers * kinds.number)
+        return answer
 
     setattr(propagator, _METHOD, propagate_by_kind)
+
+
+def _is_of_lists(propagator: Any, op: Any) -> bool:
+    """Whether the operator treats each entry alone, by rules of torch's own."""
+    if not op.name().startswith(_OF_LISTS):
+        return False
+    registered = (getattr(propagator, name, {}).get(op) for name in ("op_strategy_funcs", "op_single_dim_strategy_funcs"))
+    rules = [getattr(rule, "func", rule) for rule in registered if rule is not None]
+    return all(getattr(rule, "__module__", "").startswith(_OF_TORCH) for rule in rules)
 
 
 class _Kinds:
@@ -68,6 +88,9 @@ class _Kinds:
         elif output is not None:
             return None
         if redistribute is not None:
+            lists = [found for found in redistribute.args_schema if isinstance(found, (list, tuple)) and found]
+            if not lists or any(len(found) != len(self._firsts) for found in lists):
+                return None
             redistribute = _with_lists(redistribute, len(self._firsts), self.each)
         return dataclasses.replace(answer, output_spec=output, redistribute_schema=redistribute)
 
@@ -82,15 +105,28 @@ def _kinds(op_schema: Any, spec_type: type) -> Optional[_Kinds]:
     for index, entries in enumerate(zip(*lists)):
         if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
             return None
-        key = tuple((type(entry), entry) for entry in entries)  # 1, 1.0 and True are equal, and promote differently.
         try:
-            kind = kinds.setdefault(key, len(kinds))
+            kind = kinds.setdefault(tuple(map(_what_matters, entries)), len(kinds))
         except TypeError:  # sizes that are symbols
             return None
         if kind == len(firsts):
             firsts.append(index)
         kind_of.append(kind)
     return _Kinds(firsts, kind_of) if len(firsts) < len(kind_of) else None
+
+
+def _what_matters(entry: Any) -> Any:
+    if isinstance(entry, _NUMBERS):
+        return type(entry), repr(entry)  # 1, 1.0 and True are equal, and promote differently; 0.0 and -0.0 are equal too.
+    return entry, _groups(entry.mesh)
+
+
+def _groups(mesh: Any) -> Any:
+    """Meshes are equal where their ranks are; their process groups need not be the same."""
+    try:
+        return str(mesh._dim_group_names if hasattr(mesh, "_dim_group_names") else mesh._dim_group_infos)
+    except Exception:  # a mesh that has none
+        return id(mesh)
 
 
 def _with_lists(op_schema: Any, length: int, change: Callable[[Sequence[Any]], List[Any]]) -> Any:

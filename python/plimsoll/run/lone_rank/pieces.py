@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Iterator, List
 
 import torch
+from plimsoll.run import collector
 from plimsoll.run.after_import import after_import
 
 _FSDP_PARAM = (
@@ -60,6 +61,7 @@ def _cut_when_asked(module: ModuleType) -> None:
         # A subclass knows how to split itself, which need not be by `narrow`; and what cannot be cut is refused by torch.
         is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
         if is_plain and num_chunks > 0 and tensor.dim() > 0 and tensor.size(dim) > 0:
+            collector.make_up_for(num_chunks)
             return Pieces(tensor, num_chunks, dim)
         return chunk_with_empty(tensor, num_chunks, dim=dim)
 
@@ -78,6 +80,12 @@ def strided_piece(size: int, split_factor: int, number: int, which: int) -> List
     return ranges
 
 
+def _makes_plain_indices() -> bool:
+    """Torch's indices would be on the CPU: under a mode they may be of another device, fake, or several ranks' at once."""
+    has_mode = torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack()
+    return not has_mode and torch._C._get_default_device() == "cpu"
+
+
 def _count_for_one(placements: ModuleType) -> None:
     modes = getattr(placements, "_StridedShardOffsetMode", None)  # of torch 2.13
     if modes is None:
@@ -88,9 +96,9 @@ def _count_for_one(placements: ModuleType) -> None:
     @functools.wraps(size_and_offset)
     def count_for_one(self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST) -> Any:
         numbers = (curr_local_size, self.split_factor, num_chunks, rank)
-        # Under a mode torch's indices may be of another device, fake, or several ranks' at once.
-        is_plain = not torch._C._len_torch_function_stack() and not torch._C._len_torch_dispatch_stack()
-        if not (is_plain and all(type(number) is int for number in numbers) and 0 <= rank < num_chunks):
+        if not (_makes_plain_indices() and all(type(number) is int for number in numbers)):
+            return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
+        if not (curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):
             return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
         ranges = strided_piece(*numbers)
         size = sum(map(len, ranges))
