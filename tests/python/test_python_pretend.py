@@ -5,6 +5,8 @@ import os
 import pytest
 from plimsoll.planning import NotPretending, pretend
 
+pytestmark = pytest.mark.warm
+
 BLOCK = """
     import torch
     from plimsoll.planning import pretend

@@ -1,11 +1,13 @@
 """An interpreter in which torch is imported already. Each run of it begins as a copy of one process, and so without the seconds that
-the import takes, which are most of a small test's. What a run finds is what it would find after its own import; a test of how
-torch is imported, of processes, signals or the environment takes the real interpreter.
+the import takes, which are most of a small test's; and it ends without the taking apart of the interpreter, for which a copy would first
+have to be copied whole. What a run finds is what it would find after its own import; a test of how torch is imported, of processes,
+signals, the environment or the very end takes the real interpreter.
 
     python warm_python.py serve SOCKET           imports torch, says so, makes copies until its standard input ends
     python warm_python.py run SOCKET script …    as `python script …`, in a copy: its streams, folder, environment and exit code
 """
 
+import atexit
 import json
 import os
 import select
@@ -13,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from types import ModuleType
 
 _SIZE = struct.Struct("<q")
@@ -108,8 +111,39 @@ def become(request, streams):
         return main, compile(file.read(), script, "exec")
 
 
+# -- the end of a copy -------------------------------------------------------------------------------------------------------
+
+
+def exit_code(end):
+    """What Python would make of a SystemExit."""
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def leave(code):
+    """Ends this process as Python does, up to where the interpreter would be taken apart."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "run":
         run(sys.argv[2], sys.argv[3:])
     warm_main, warm_code = become(*serve(sys.argv[2]))
-    exec(warm_code, warm_main.__dict__)  # Not in a function: what it leaves behind is the interpreter's to end.
+    warm_exit = 0
+    try:
+        exec(warm_code, warm_main.__dict__)
+    except SystemExit as warm_end:
+        warm_exit = exit_code(warm_end)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        warm_exit = 1
+    leave(warm_exit)
