@@ -71,6 +71,9 @@ def check_contents(name, args, world, rank, run):
         ranks = world // 2 if "--hsdp" in args else world
         assert parameters == sum(rounded(padded) for group in GROUPS for padded, _ in shards(group, ranks, rank % ranks))
         assert found["OptState"] == 2 * sum(rounded(own) for group in GROUPS for _, own in shards(group, ranks, rank % ranks))
+    elif name == "train_compile_fsdp2.py" and peak["step"] == 0:
+        # What compiling leaves in cycles lives until Python's collector comes, and may be more than the whole state of a rank of many.
+        assert "OptState" not in found
     elif name in ("train_llama.py", "train_compile_fsdp2.py"):  # Of an empty shard there is memory, and no state.
         assert 0 < found["OptState"] <= 2 * parameters
     else:
