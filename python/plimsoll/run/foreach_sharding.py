@@ -43,7 +43,7 @@ def _propagate_by_kind(module: ModuleType) -> None:
         if kinds is None:
             return propagate(self, op_schema)
         try:
-            answer = kinds.for_all(propagate(self, _with_lists(op_schema, kinds.number, kinds.first_of_each)))
+            answer = kinds.for_all(propagate(self, _with_lists(op_schema, kinds.first_of_each)))
         except Exception:
             answer = None  # Torch's own words are of all entries.
         if answer is None:
@@ -88,16 +88,15 @@ class _Kinds:
         elif output is not None:
             return None
         if redistribute is not None:
-            lists = [found for found in redistribute.args_schema if isinstance(found, (list, tuple)) and found]
-            if not lists or any(len(found) != len(self._firsts) for found in lists):
+            if {len(found) for found in _lists(redistribute)} != {len(self._firsts)}:
                 return None
-            redistribute = _with_lists(redistribute, len(self._firsts), self.each)
+            redistribute = _with_lists(redistribute, self.each)
         return dataclasses.replace(answer, output_spec=output, redistribute_schema=redistribute)
 
 
 def _kinds(op_schema: Any, spec_type: type) -> Optional[_Kinds]:
     """None where entries cannot be told apart, where all differ, and where lists differ in length."""
-    lists = [found for found in op_schema.args_schema if isinstance(found, (list, tuple)) and found]
+    lists = _lists(op_schema)
     if len({len(found) for found in lists}) != 1 or any(isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()):
         return None
     kinds: Dict[Any, int] = {}
@@ -129,12 +128,17 @@ def _groups(mesh: Any) -> Any:
         return id(mesh)
 
 
-def _with_lists(op_schema: Any, length: int, change: Callable[[Sequence[Any]], List[Any]]) -> Any:
-    """The schema, with every list of that length changed."""
-    args = tuple(
-        type(found)(change(found)) if isinstance(found, (list, tuple)) and len(found) == length else found
-        for found in op_schema.args_schema
-    )
+def _is_list(argument: Any) -> bool:
+    return isinstance(argument, (list, tuple)) and len(argument) > 0
+
+
+def _lists(op_schema: Any) -> List[Sequence[Any]]:
+    return [argument for argument in op_schema.args_schema if _is_list(argument)]
+
+
+def _with_lists(op_schema: Any, change: Callable[[Sequence[Any]], List[Any]]) -> Any:
+    """The schema, with every list changed."""
+    args = tuple(type(argument)(change(argument)) if _is_list(argument) else argument for argument in op_schema.args_schema)
     return type(op_schema)(op_schema.op, args, op_schema.kwargs_schema, schema_info=op_schema.schema_info)
 
 

@@ -96,9 +96,8 @@ def _count_for_one(placements: ModuleType) -> None:
     @functools.wraps(size_and_offset)
     def count_for_one(self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST) -> Any:
         numbers = (curr_local_size, self.split_factor, num_chunks, rank)
-        if not (_makes_plain_indices() and all(type(number) is int for number in numbers)):
-            return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
-        if not (curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):
+        are_plain = _makes_plain_indices() and all(type(number) is int for number in numbers)
+        if not (are_plain and curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):
             return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
         ranges = strided_piece(*numbers)
         size = sum(map(len, ranges))
