@@ -7,6 +7,7 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
+PRETEND = BUILD / "pretend"
 PROGRAMS = BUILD / "tests" / "programs"
 EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # ./check --every-case; else, of many alike, some
 
@@ -40,4 +41,4 @@ def why_no_package():
 
 def pretend_gpu():
     """What is set in the environment of a process that is to have the pretend GPU."""
-    return {"LD_PRELOAD": ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))}
+    return {"LD_PRELOAD": ":".join(str(path) for path in sorted(PRETEND.glob("*.so*")))}

@@ -1,147 +1,133 @@
-"""A file of tests is left out where it has passed before, here, and nothing that it depends on has changed since.
+"""Tests are left out where they have passed before, here, and nothing that they depend on has changed since.
 
-    pytest tests/python --passed-before FILE [--repeat]    leaves out what FILE knows, and notes in it what passed; --repeat: only notes
+    pytest tests/python --passed-before FILE               leaves out what FILE knows, and notes in it what passed
+                        --passed-before FILE --repeat      only notes
+                        --passed-before FILE --within N    takes tests of about N seconds, and owes the others: see owed.py
 
-It depends on its own text, on that of all that it names of this folder, and on the other folders that it names; on what is installed;
-on the pretend GPU; on the product, unless it is one of those that compare programs of ours with torch; on these, if it names them. Words
-are a guess, though one that rather says too much: CI repeats everything.
+What is owed stands in FILE.owed, in words.
 """
 
-import hashlib
 import json
-import os
 import re
-import sys
-from functools import lru_cache
-from importlib import metadata
+from collections import defaultdict
 from pathlib import Path
-from typing import Dict, Iterable, List, Set, Union
+from typing import Dict, List, Optional, Set, Tuple, Union
 
-import needs
+import depends_on
 import pytest
+from owed import Past, Unit, chosen
 
 HERE = Path(__file__).parent
-HOME, BUILD = needs.HOME, needs.BUILD
-ALWAYS = ("conftest.py", "needs.py", "passed_before.py", "warm_python.py")  # The first names everything, for all.
-FOR_ALL = ("tests/golden", "tests/report/golden", "src/plimsoll/pretend/profiles", "cmake", "pytest.ini")
-FOLDERS = ("bench", "docs", "examples", "scripts", "src", "README.md")
-ALSO = {"test_accuracy.py": ["docs"], "test_versions.py": ["src"], "test_wheel.py": ["README.md", "LICENSE"]}  # through what they run
-PRODUCT = (BUILD / "bin", BUILD / "python", *(HOME / name for name in ("python", "scripts", "pyproject.toml", "CMakeLists.txt")))
-WITHOUT_PRODUCT = ("test_fsdp_faults.py", "test_fsdp_memory.py", "test_fsdp_numbers.py", "test_fsdp_state.py")
-PROGRAMS = (BUILD / "tests/programs", BUILD / "examples")
-NAMES_PROGRAMS = re.compile(r"\b(PROGRAMS|BUILD|why_not)\b")
-
-
-def closure(file: Path) -> Set[Path]:
-    """The file, and all of its folder that it names, directly or not: as a module, or as a script that it runs."""
-    stems = {path.stem: path for path in file.parent.glob("*.py") if path.name not in ALWAYS}
-    stems.update({path.name: path for path in file.parent.iterdir() if path.is_dir() and path.name != "__pycache__"})
-    found: Set[Path] = set()
-    waiting = [file]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found.add(path)
-        if path.is_dir():
-            waiting += path.rglob("*.py")
-        else:
-            waiting += [stems[word] for word in set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) & stems.keys()]
-    return found
-
-
-def key(file: Path) -> str:
-    """A sum of all that the tests of the file depend on."""
-    parts = closure(file)
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(parts) if path.is_file())
-    named = [name for name in FOLDERS if re.search(rf"\b{re.escape(name)}\b", text)]
-    parts |= {file.parent / name for name in ALWAYS} | {BUILD / "pretend"}
-    parts |= set((HOME / "cmake").glob("*.cmake")) | {HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))}
-    if NAMES_PROGRAMS.search(text):
-        parts |= set(PROGRAMS)
-    if file.name not in WITHOUT_PRODUCT:
-        parts |= set(PRODUCT)
-    sums = [f"{os.path.relpath(path, HOME)} {_sum(path)}" for path in sorted(parts)]
-    return hashlib.sha256("\n".join([_environment(), *sums]).encode()).hexdigest()
-
-
-@lru_cache(maxsize=None)
-def _sum(path: Path) -> str:
-    # Not what CMake notes for itself in a build folder: it is written anew when the folder serves for a wheel.
-    made = re.compile(r"/(__pycache__|CMakeFiles)/|\.cmake$")
-    files: Iterable[Path] = sorted(p for p in path.rglob("*") if not made.search(str(p))) if path.is_dir() else [path]
-    found = hashlib.sha256()
-    for file in files:
-        if file.is_file() and not file.is_symlink():
-            found.update(str(file.relative_to(path.parent)).encode() + hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()
-
-
-@lru_cache(maxsize=None)
-def _environment() -> str:
-    installed = sorted({f"{found.metadata['Name']} {found.version}" for found in metadata.distributions()})
-    ours = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PLIMSOLL_"))
-    return json.dumps([sys.version, installed, ours])
-
-
-# -- of pytest ---------------------------------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out test files that passed as they are, as FILE says")
+    parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out tests that passed as they are, as FILE says")
     parser.addoption("--repeat", action="store_true", help="with --passed-before: leave out none, only note what passes")
+    parser.addoption("--within", metavar="SECONDS", type=float, help="with --passed-before: so many seconds of tests, and owe the others")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("passed_before", None) is not None:
-        config.pluginmanager.register(PassedBefore(config), "passed_before_of_files")
+    # Whoever takes a part of a file's tests has not seen the file pass.
+    is_part = any(config.getoption(name, None) for name in ("keyword", "deselect", "maxfail", "lf")) or any("::" in a for a in config.args)
+    if config.getoption("passed_before", None) is not None and not is_part:
+        config.pluginmanager.register(PassedBefore(config), "passed_before_of_tests")
 
 
 class PassedBefore:
     def __init__(self, config: pytest.Config) -> None:
         self.file: Path = config.getoption("passed_before")
+        self.repeats: bool = config.getoption("repeat")
+        self.within: Optional[float] = config.getoption("within")
         self.is_worker = hasattr(config, "workerinput")
         self.marks: str = config.getoption("markexpr")
-        # Whoever takes a part of a file's tests has not seen the file pass.
-        parts = [config.getoption(name, None) for name in ("keyword", "deselect", "maxfail", "lf")]
-        self.selection = json.dumps([*parts, *(argument for argument in config.args if "::" in argument)])
-        self.keys = {file.name: self._key(file) for file in sorted(HERE.glob("test_*.py"))}  # as they stand before any test runs
-        self.known: Dict[str, str] = json.loads(self.file.read_text()) if self.file.exists() else {}
-        repeats = config.getoption("repeat")
-        self.left_out = {name for name, found in self.keys.items() if self.known.get(name) == found and not repeats}
+        # As they stand before any test runs.
+        self.sums = {file.name: self._sums(file) for file in sorted(HERE.glob("test_*.py"))}
+        self.past: Dict[str, Past] = {}
+        if self.file.exists():
+            self.past = {test: Past(*found) for test, found in json.loads(self.file.read_text()).items()}
+        of_files: Dict[str, List[str]] = defaultdict(list)
+        for test in self.past:
+            of_files[_file_of(test)].append(test)
+        self.left_out = {name for name, tests in of_files.items() if all(map(self._has_passed, tests))}
+        self.seconds: Dict[str, float] = defaultdict(float)
         self.failed: Set[str] = set()
-        self.ran: Set[str] = set()
+        self.owed: List[str] = []
 
-    def _key(self, file: Path) -> str:
+    def _sums(self, file: Path) -> depends_on.Sums:
         marked = re.findall(r"mark\.(\w+)", file.read_text(encoding="utf-8"))
         marks = self.marks if set(marked) & set(re.findall(r"\w+", self.marks)) else ""
-        return f"{marks} {self.selection} {key(file)}"
+        return depends_on.Sums(*(f"{marks} {found}" for found in depends_on.sums(file)))
+
+    def _has_passed(self, test: str) -> bool:
+        sums = self.sums.get(_file_of(test))
+        return sums is not None and test in self.past and self.past[test].all == sums.all and not self.repeats
+
+    # -- which are taken -----------------------------------------------------------------------------------------------------
 
     def pytest_report_header(self) -> List[str]:
-        return [f"{len(self.left_out)} of {len(self.keys)} test files passed here as they are: left out"] if self.left_out else []
+        return [f"{len(self.left_out)} of {len(self.sums)} test files passed here as they are: left out"] if self.left_out else []
 
     def pytest_ignore_collect(self, collection_path: Path) -> object:
         return True if collection_path.parent == HERE and collection_path.name in self.left_out else None
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        (self.failed if report.failed else self.ran).add(_file_of(report))
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: List[pytest.Item]) -> None:
+        units: Dict[Tuple[str, str], List[pytest.Item]] = defaultdict(list)
+        for item in items:
+            group = item.get_closest_marker("xdist_group")
+            units[_file_of(item.nodeid), group.args[0] if group else item.nodeid].append(item)
+        named = {Unit(file, tuple(_name(item.nodeid) for item in found)): found for (file, _), found in units.items()}
+        taken = {unit for unit in named if not all(map(self._has_passed, unit.tests))}
+        if self.within is not None:
+            taken = chosen(taken, self.past, {name: sums.own for name, sums in self.sums.items()}, self.within)
+        kept = {id(item) for unit in taken for item in named[unit]}
+        left = [item for item in items if id(item) not in kept]
+        if left:
+            config.hook.pytest_deselected(items=left)
+            items[:] = [item for item in items if id(item) in kept]
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+    # -- what became of them -------------------------------------------------------------------------------------------------
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[_name(report.nodeid)] += report.duration
         if report.failed:
-            self.failed.add(_file_of(report))
+            self.failed.add(_name(report.nodeid))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if self.is_worker:
+        if self.is_worker or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
             return
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.left_out:
+        for test, seconds in self.seconds.items():
+            sums = self.sums[_file_of(test)]
+            self.past[test] = Past(sums.own, "" if test in self.failed else sums.all, round(seconds, 2))
+        for test, found in list(self.past.items()):
+            sums = self.sums.get(_file_of(test))
+            if test in self.seconds or self._has_passed(test):
+                continue
+            if sums is None or found.own != sums.own:
+                del self.past[test]  # There is no such test any more.
+            else:
+                self.past[test] = found._replace(owed=found.owed + 1)
+                self.owed.append(test)
+        self.file.write_text(json.dumps(self.past, indent=0, sort_keys=True) + "\n")
+        in_words = self.file.with_name(self.file.name + ".owed")
+        in_words.write_text(self._in_words() + "\n") if self.owed else in_words.unlink(missing_ok=True)
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.past:
             session.exitstatus = pytest.ExitCode.OK
-        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            self.known.update({name: self.keys[name] for name in (self.ran - self.failed) & self.keys.keys()})
-            for name in self.failed:
-                self.known.pop(name, None)
-            self.file.write_text(json.dumps(self.known, indent=1, sort_keys=True) + "\n")
+
+    def _in_words(self) -> str:
+        seconds = sum(self.past[test].seconds for test in self.owed)
+        return f"{len(self.owed)} tests that a change concerns are owed, {seconds:.0f} s of them: the next check begins there, --all repeats all"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.owed:
+            terminalreporter.write_line(self._in_words())
 
 
-def _file_of(report: Union[pytest.TestReport, pytest.CollectReport]) -> str:
-    return Path(report.nodeid.partition("::")[0]).name
+def _name(nodeid: str) -> str:
+    """Without the group that pytest-xdist adds to it."""
+    return re.sub(r"@[^\]@]+$", "", nodeid)
+
+
+def _file_of(nodeid: str) -> str:
+    return Path(nodeid.partition("::")[0]).name
