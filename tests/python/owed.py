@@ -5,7 +5,7 @@ Never owed is what failed, what is new, and what was itself changed.
 
 import zlib
 from collections import defaultdict
-from typing import Dict, Iterable, List, NamedTuple, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 
 class Past(NamedTuple):
@@ -27,7 +27,7 @@ class Unit(NamedTuple):
 def chosen(units: Iterable[Unit], past: Dict[str, Past], own: Dict[str, str], seconds: float) -> Set[Unit]:
     """Those that must run, and of the others what the rest of the time is enough for. `own`: by file."""
     units = list(units)
-    found = {unit for unit in units if any(not _may_be_owed(past.get(test), own[unit.file]) for test in unit.tests)}
+    found = {unit for unit in units if any(not may_be_owed(past.get(test), own[unit.file]) for test in unit.tests)}
     left = seconds - sum(_seconds(unit, past) for unit in found)
     for unit in _by_turns([unit for unit in units if unit not in found], past):
         if _seconds(unit, past) <= left:
@@ -36,7 +36,7 @@ def chosen(units: Iterable[Unit], past: Dict[str, Past], own: Dict[str, str], se
     return found
 
 
-def _may_be_owed(past: "Past | None", own: str) -> bool:
+def may_be_owed(past: Optional[Past], own: str) -> bool:
     return past is not None and past.all != "" and past.own == own
 
 

@@ -2,20 +2,21 @@
 
     pytest tests/python --passed-before FILE               leaves out what FILE knows, and notes in it what passed
                         --passed-before FILE --repeat      only notes
-                        --passed-before FILE --within N    takes tests of about N seconds, and owes the others: see owed.py
+                        --passed-before FILE --within N    ends in about N seconds, and owes the tests that are left then: see owed.py
 
 What is owed stands in FILE.owed, in words.
 """
 
 import json
 import re
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple, Union
 
 import depends_on
 import pytest
-from owed import Past, Unit, chosen
+from owed import Past, Unit, chosen, may_be_owed
 
 HERE = Path(__file__).parent
 
@@ -23,7 +24,7 @@ HERE = Path(__file__).parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out tests that passed as they are, as FILE says")
     parser.addoption("--repeat", action="store_true", help="with --passed-before: leave out none, only note what passes")
-    parser.addoption("--within", metavar="SECONDS", type=float, help="with --passed-before: so many seconds of tests, and owe the others")
+    parser.addoption("--within", metavar="SECONDS", type=float, help="with --passed-before: end then, and owe the other tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,7 +39,10 @@ class PassedBefore:
         self.file: Path = config.getoption("passed_before")
         self.repeats: bool = config.getoption("repeat")
         self.within: Optional[float] = config.getoption("within")
-        self.is_worker = hasattr(config, "workerinput")
+        self.until = time.monotonic() + (self.within or 0)
+        worker = getattr(config, "workerinput", None)
+        self.is_worker = worker is not None
+        self.workers: int = worker["workercount"] if worker else 1
         self.marks: str = config.getoption("markexpr")
         # As they stand before any test runs.
         self.sums = {file.name: self._sums(file) for file in sorted(HERE.glob("test_*.py"))}
@@ -79,12 +83,20 @@ class PassedBefore:
         named = {Unit(file, tuple(_name(item.nodeid) for item in found)): found for (file, _), found in units.items()}
         taken = {unit for unit in named if not all(map(self._has_passed, unit.tests))}
         if self.within is not None:
-            taken = chosen(taken, self.past, {name: sums.own for name, sums in self.sums.items()}, self.within)
+            taken = chosen(taken, self.past, {name: sums.own for name, sums in self.sums.items()}, self.within * self.workers)
         kept = {id(item) for unit in taken for item in named[unit]}
         left = [item for item in items if id(item) not in kept]
         if left:
             config.hook.pytest_deselected(items=left)
             items[:] = [item for item in items if id(item) in kept]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Optional[bool]:
+        """Everything takes longer than it took where the machine has other work: what would end too late is owed as well."""
+        past = self.past.get(_name(item.nodeid))
+        if self.within is None or past is None or not may_be_owed(past, self.sums[_file_of(item.nodeid)].own):
+            return None
+        return True if time.monotonic() + past.seconds > self.until else None
 
     # -- what became of them -------------------------------------------------------------------------------------------------
 

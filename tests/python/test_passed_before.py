@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from owed import Past, Unit, chosen
 
 HERE = Path(__file__).parent
 FILES = {
@@ -58,7 +59,8 @@ def ran(home, *options, code=0):
 def how_many(home, names, *options, code=0):
     """How many tests ran, by file."""
     printed = check(home, *options, code=code)
-    found = {name: len(re.findall(rf"test_{name}\.py::\S+ (?:PASSED|FAILED)", printed)) for name in names}
+    lines = [line for line in printed.splitlines() if re.search(r"^(\[gw|tests/).*(PASSED|FAILED)", line)]
+    found = {name: sum(f"test_{name}.py::" in line for line in lines) for name in names}
     return {name: count for name, count in found.items() if count}
 
 
@@ -139,21 +141,15 @@ def test_what_cannot_be_imported_is_repeated(home):
     assert ran(home) == ALL
 
 
-def test_of_many_that_a_change_concerns_some_are_repeated_and_the_others_are_owed(home):
-    """Nine tests of a fifth of a second, in three files; 0.9 s are enough for four."""
-    text = "import time, pytest\n@pytest.mark.parametrize('n', range(3))\ndef test(n): time.sleep(0.2)\n"
-    names = ["run", "trackers", "helped"]
-    for name in names:
-        (home / f"tests/python/test_{name}.py").write_text(f"# plimsoll_run\n{text}")
-    assert how_many(home, names) == {name: 3 for name in names}
+def test_what_a_change_concerns_is_repeated_as_far_as_the_time_goes_and_the_rest_is_owed(home):
+    (home / "tests/python/test_run.py").write_text("# plimsoll_run\nimport time\ndef test_a(): time.sleep(0.1)\ndef test_b(): pass\n")
+    ran(home)
     (home / "build/release/bin/plimsoll").write_text("another")
-    some = how_many(home, names, "--within", "0.9")
-    assert sum(some.values()) == 4 and min(some.values()) == 1, "one of each file, and a second of one"
-    assert "5 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
-    assert sum(how_many(home, names, "--within", "0.9").values()) == 4
-    assert sum(how_many(home, names, "--within", "0.9").values()) == 1
+    assert how_many(home, ALL, "--within", "0.05") == {}, "the one takes too long, and for the other it is too late"
+    assert "2 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
+    assert how_many(home, ALL, "--within", "600") == {"run": 2}
     assert not (home / "passed.json.owed").exists()
-    assert ran(home) == []
+    assert ran(home, "--within", "600") == []
 
 
 def test_what_failed_what_is_new_and_what_was_changed_is_never_owed(home):
@@ -171,3 +167,48 @@ def test_tests_that_share_what_takes_long_are_repeated_together_or_not_at_all(ho
     (home / "build/release/bin/plimsoll").write_text("another")
     assert how_many(home, ALL, "--within", "0.2") == {}
     assert how_many(home, ALL, "--within", "0.5") == {"run": 2}
+
+
+@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "2"]], ids=["alone", "xdist"])
+def test_what_would_end_too_late_is_not_begun(home, workers):
+    """It took no time, and there is none."""
+    ran(home, *workers)
+    (home / "build/release/bin/plimsoll").write_text("another")
+    assert how_many(home, ALL, *workers, "--within", "0") == {}
+    assert "1 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
+    assert how_many(home, ALL, *workers, "--within", "600") == {"run": 1}
+
+
+# -- which are chosen --------------------------------------------------------------------------------------------------------
+
+UNITS = [Unit(file, (f"{file}::{number}",)) for file in ("a", "b", "c") for number in range(3)]
+OWN = {"a": "as it was", "b": "as it was", "c": "as it was"}
+
+
+def past(seconds, **owed):
+    return {test: Past("as it was", "then", seconds, owed.get(unit.file, 0)) for unit in UNITS for test in unit.tests}
+
+
+def test_some_of_each_file_are_chosen():
+    found = chosen(UNITS, past(1.0), OWN, 4.5)
+    assert len(found) == 4 and {unit.file for unit in found} == {"a", "b", "c"}
+    assert chosen(UNITS, past(1.0), OWN, 9.0) == set(UNITS)
+
+
+def test_what_is_owed_longest_is_chosen_first():
+    assert chosen(UNITS, past(1.0, b=1), OWN, 3.5) == {unit for unit in UNITS if unit.file == "b"}
+
+
+def test_what_must_run_is_chosen_whatever_it_takes_and_leaves_less_for_the_others():
+    known = past(1.0)
+    known["a::0"] = known["a::0"]._replace(all="")
+    del known["b::1"]
+    changed = {**OWN, "c": "as it is now"}
+    must = {UNITS[0], UNITS[4], *UNITS[6:]}
+    assert chosen(UNITS, known, changed, 0.0) == must
+    assert len(chosen(UNITS, known, changed, 6.0)) == len(must) + 2, "four that are known take four seconds"
+
+
+def test_what_is_too_long_for_the_rest_of_the_time_leaves_it_to_others():
+    known = {**past(1.0), "a::0": Past("as it was", "then", 100.0, 5)}
+    assert chosen(UNITS, known, OWN, 8.0) == set(UNITS[1:])
