@@ -5,7 +5,9 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 int main(int argc, char** argv) {
   setenv("PLIMSOLL_EVENT_LAG", "2", 1);
@@ -30,4 +32,16 @@ TEST_CASE("the time between two events is not ready before both have completed")
   CHECK(milliseconds == 1.0F);
   CHECK(cudaEventDestroy(start) == cudaSuccess);
   CHECK(cudaEventDestroy(end) == cudaSuccess);
+}
+
+TEST_CASE("a thread that only polls, as NCCL's watchdog does, comes to an end") {
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  REQUIRE(cudaEventRecord(event, nullptr) == cudaSuccess);
+  REQUIRE(cudaEventQuery(event) == cudaErrorNotReady);
+  std::thread([&] {
+    while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }).join();
+  CHECK(cudaEventQuery(event) == cudaErrorNotReady);  // This thread gave the work: for it, launches count.
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
 }

@@ -91,3 +91,19 @@ def test_a_stage_is_told_by_a_run_of_the_first_what_it_receives(plimsoll_run, sc
         assert f"received {received}" in run.stdout
     other = plimsoll_run("--world-size", 8, "--rank", 3, name, env=env)
     assert "is of a pipeline of 4 stages, and this one has 8" in other.stderr
+
+
+LATE = """
+    import torch, torch.distributed as dist
+    device = torch.device("cuda", 1)
+    dist.init_process_group("nccl", device_id=device)
+    dist.all_reduce(torch.ones(1024, device=device))
+    {leave}
+"""
+
+
+@pytest.mark.parametrize("leave", ["dist.destroy_process_group()", "pass"])
+def test_a_script_ends_whose_last_events_are_late(plimsoll_run, script, leave):
+    """Nothing is launched any more when NCCL's watchdog looks for the end of the last collective."""
+    run = plimsoll_run("--world-size", 2, "--rank", 1, "--event-lag", 50, script(LATE.format(leave=leave)), timeout=120)
+    assert run.code == 0, run.stderr

@@ -161,7 +161,7 @@ bool Machine::record(StreamEvent& event, Stream& stream) {
     event.capture = stream.capture;
     event.captured_ends = stream.capture ? stream.capture->ends[&stream] : std::vector<GraphNode*>();
   }
-  event.due.store(devices_[static_cast<std::size_t>(stream.device)]->clock.due(), std::memory_order_relaxed);
+  event.due.store(devices_[static_cast<std::size_t>(stream.device)]->clock.record(), std::memory_order_relaxed);
   event.recorded.store(true, std::memory_order_relaxed);
   event.mark.store(marks_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!stream.capturing.load(std::memory_order_relaxed)) tell(Happening::kRecord, stream, event);
@@ -180,7 +180,7 @@ void Machine::tell(Happening kind, const Stream& stream, const StreamEvent& abou
 
 bool Machine::completed(const StreamEvent& event) {
   if (!event.recorded.load(std::memory_order_relaxed)) return true;
-  return event.due.load(std::memory_order_relaxed) <= device(event.device).clock.now();
+  return device(event.device).clock.has_reached(event.due.load(std::memory_order_relaxed));
 }
 
 void Machine::complete_everything(int index) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/clock.h"
 #include "plimsoll/pretend/model/device_memory.h"
 #include "plimsoll/pretend/model/feed.h"
 #include "plimsoll/pretend/model/graph.h"

@@ -10,25 +10,6 @@ namespace plimsoll::pretend {
 struct Capture;
 struct GraphNode;
 
-/// The device's clock, on which events complete. It ticks once for each launch, copy and fill. An event recorded at
-/// tick t completes at t + lag; with a lag of 0, the default, at once. Whenever the host waits for anything, the clock
-/// runs on by the lag, so that all that was recorded before has completed. Thread-safe.
-class Clock {
- public:
-  explicit Clock(std::uint64_t lag) : lag_(lag) {}
-
-  void tick() noexcept { now_.fetch_add(1, std::memory_order_relaxed); }
-  void wait() noexcept {
-    if (lag_ != 0) now_.fetch_add(lag_, std::memory_order_relaxed);
-  }
-  std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
-  std::uint64_t due() const noexcept { return now() + lag_; }
-
- private:
-  const std::uint64_t lag_;
-  std::atomic<std::uint64_t> now_{0};
-};
-
 /// A queue of work on one device. Nothing waits in it: what is put on it is done, but for what the clock's lag delays.
 struct Stream {
   static constexpr std::uint32_t kAlive = 0x5354524dU;

@@ -1,0 +1,65 @@
+#include "plimsoll/pretend/model/clock.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace test_clock {
+
+using plimsoll::pretend::Clock;
+
+constexpr Clock::Duration kAtOnce = std::chrono::nanoseconds(0);
+constexpr Clock::Duration kNever = std::chrono::hours(24);
+
+bool asked_by_another_thread(const Clock& clock, std::uint64_t due) {
+  bool answer = false;
+  std::thread([&] { answer = clock.has_reached(due); }).join();
+  return answer;
+}
+
+TEST_CASE("without a lag an event has completed when it is recorded") {
+  Clock clock(0);
+  CHECK(clock.has_reached(clock.record()));
+}
+
+TEST_CASE("with a lag an event completes after so many launches, or when the host waits") {
+  Clock clock(2, {.of_workers = kNever, .of_others = kNever});
+  const auto due = clock.record();
+  clock.tick();
+  CHECK_FALSE(clock.has_reached(due));
+  clock.tick();
+  CHECK(clock.has_reached(due));
+  const auto next = clock.record();
+  CHECK_FALSE(clock.has_reached(next));
+  clock.wait();
+  CHECK(clock.has_reached(next));
+}
+
+TEST_CASE("a device without work comes to the end of what it has, soon for a thread that never gave it any") {
+  Clock clock(2, {.of_workers = kNever, .of_others = kAtOnce});
+  const auto due = clock.record();
+  CHECK_FALSE(clock.has_reached(due));
+  CHECK(asked_by_another_thread(clock, due));
+  CHECK_FALSE(clock.has_reached(due));
+}
+
+TEST_CASE("a device without work comes to the end of what it has for a thread that gave it, in the end") {
+  Clock clock(2, {.of_workers = kAtOnce, .of_others = kNever});
+  const auto due = clock.record();
+  CHECK(clock.has_reached(due));
+  CHECK_FALSE(asked_by_another_thread(clock, due));
+}
+
+TEST_CASE("a thread that launches is one that gives work") {
+  Clock clock(1000, {.of_workers = kNever, .of_others = kAtOnce});
+  const auto due = clock.record();
+  bool answer = true;
+  std::thread([&] {
+    clock.tick();
+    answer = clock.has_reached(due);
+  }).join();
+  CHECK_FALSE(answer);
+}
+
+}  // namespace test_clock
