@@ -1,7 +1,7 @@
 # What the installed torch asks of the pretend libraries, and how one of them is made.
 #
 # Sets plimsoll_faces, plimsoll_has_torch, plimsoll_cuda_major, plimsoll_cuda_include (empty: no headers),
-# plimsoll_cuda_definitions, and for each face plimsoll_<face>_soname and plimsoll_<face>_needs_cuda_headers.
+# plimsoll_cuda_definitions, and for each face plimsoll_<face>_soname and plimsoll_<face>_header (of CUDA's, that its sources need; empty: none).
 
 set(plimsoll_stub_folder "${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/stubs")
 set(plimsoll_plan_folder "${PROJECT_BINARY_DIR}/plan")
@@ -55,6 +55,10 @@ function(plimsoll_add_face face)
   set(target plimsoll_${face})
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/${face}/*.cpp")
   set(stub_source "${PROJECT_BINARY_DIR}/stubs/stubs_${face}.c")
+  set(header "")
+  if(plimsoll_${face}_header)
+    set(header --header "${plimsoll_cuda_include}/${plimsoll_${face}_header}")
+  endif()
   set(objects "")
   # It declares what cuda.h does otherwise.
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/driver/green_contexts.cpp"
@@ -64,7 +68,7 @@ function(plimsoll_add_face face)
     target_link_libraries(${target}_objects PRIVATE plimsoll_pretend plimsoll_base plimsoll_options)
     target_compile_options(${target}_objects PRIVATE -fvisibility=hidden)
     target_compile_definitions(${target}_objects PRIVATE ${plimsoll_cuda_definitions})
-    if(plimsoll_${face}_needs_cuda_headers)
+    if(plimsoll_${face}_header)
       target_include_directories(${target}_objects SYSTEM PRIVATE "${plimsoll_cuda_include}")
     endif()
     set(objects "$<TARGET_OBJECTS:${target}_objects>")
@@ -72,7 +76,7 @@ function(plimsoll_add_face face)
   add_custom_command(
     OUTPUT "${stub_source}"
     COMMAND "${Python3_EXECUTABLE}" -B "${plimsoll_stub_folder}/generate.py" stubs
-            --plan "${plimsoll_plan_folder}/plan.json" --face ${face} --out "${stub_source}" ${objects}
+            --plan "${plimsoll_plan_folder}/plan.json" --face ${face} --out "${stub_source}" ${header} ${objects}
     DEPENDS ${objects} "${plimsoll_plan_folder}/plan.json" ${plimsoll_generator}
     COMMENT "Stubs for ${plimsoll_${face}_soname}"
     COMMAND_EXPAND_LISTS VERBATIM)

@@ -228,6 +228,28 @@ TEST_CASE("the driver's copies are told from where and to where") {
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
 
+TEST_CASE("the driver's copies that do not wait go to their stream") {
+  OwnStream stream;
+  CUdeviceptr device = 0;
+  REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
+  int value = 42;
+  const auto copies = heard(Happening::kCopy, [&] {
+    CHECK(cuMemcpyHtoDAsync(device, &value, sizeof value, stream) == CUDA_SUCCESS);
+    CHECK(cuMemcpyDtoDAsync(device + 512, device, 512, stream) == CUDA_SUCCESS);
+    CHECK(cuMemcpyAsync(device + 512, device, 256, stream) == CUDA_SUCCESS);
+    CHECK(cuMemcpyDtoD(device + 512, device, 128) == CUDA_SUCCESS);
+    CHECK(cuMemcpy(device + 512, device, 64) == CUDA_SUCCESS);
+  });
+  REQUIRE(copies.size() == 5);
+  CHECK(copies[1].event.bytes == 512);
+  CHECK(copies[0].event.stream == copies[2].event.stream);
+  CHECK(copies[0].event.stream != copies[3].event.stream);
+  CHECK(cuMemcpyDtoHAsync(&value, device, sizeof value, stream) == CUDA_SUCCESS);
+  CHECK(value == 0);
+  CHECK(cuMemsetD8(device, 1, 100) == CUDA_SUCCESS);
+  CHECK(cuMemFree(device) == CUDA_SUCCESS);
+}
+
 TEST_CASE("the driver writes to pinned memory, by its address, what it would write") {
   unsigned* pinned = nullptr;
   REQUIRE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 16, 0) == CUDA_SUCCESS);

@@ -40,6 +40,34 @@ TEST_CASE("managed memory is the host's to write, is counted as managed, and tak
   CHECK(control::host().managed == host.managed);
 }
 
+TEST_CASE("managed memory may be wanted anywhere, other memory may not") {
+  void* managed = nullptr;
+  void* device = nullptr;
+  REQUIRE(cudaMallocManaged(&managed, 3_MiB, cudaMemAttachGlobal) == cudaSuccess);
+  REQUIRE(cudaMalloc(&device, 1_MiB) == cudaSuccess);
+#if PLIMSOLL_CUDA_MAJOR >= 13
+  const cudaMemLocation place{cudaMemLocationTypeDevice, 0};
+  const auto prefetch = [&](void* start) { return cudaMemPrefetchAsync(start, 1_MiB, place, 0, nullptr); };
+#else
+  const int place = 0;
+  const auto prefetch = [&](void* start) { return cudaMemPrefetchAsync(start, 1_MiB, place, nullptr); };
+#endif
+  CHECK(prefetch(managed) == cudaSuccess);
+  CHECK(fails_with(cudaErrorInvalidValue, prefetch(device)));
+  CHECK(cudaMemAdvise(managed, 1_MiB, cudaMemAdviseSetReadMostly, place) == cudaSuccess);
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemAdvise(device, 1_MiB, cudaMemAdviseSetReadMostly, place)));
+  CHECK(cudaFree(managed) == cudaSuccess);
+  CHECK(cudaFree(device) == cudaSuccess);
+}
+
+TEST_CASE("what CUDA declares and nobody pretends is there, and fails") {
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  CHECK(format.x == 32);
+  CHECK(format.f == cudaChannelFormatKindFloat);
+  CHECK(cudaMallocArray(&array, &format, 16, 16, 0) == cudaErrorNotSupported);
+}
+
 TEST_CASE("pinned memory is counted by the byte, keeps its flags, and is freed once") {
   const auto before = control::host().pinned;
   void* pinned = nullptr;
@@ -131,6 +159,8 @@ TEST_CASE("a fill sets memory of the host, and is told of the card's") {
   CHECK(host[1][3] == 1);
   REQUIRE(cudaMemset2DAsync(host, 4, 2, 3, 2, nullptr) == cudaSuccess);
   CHECK(std::memcmp(host, "\2\2\2\1\2\2\2\1", sizeof host) == 0);
+  REQUIRE(cudaMemset2D(host, 4, 3, 1, 2) == cudaSuccess);
+  CHECK(std::memcmp(host, "\3\2\2\1\3\2\2\1", sizeof host) == 0);
   void* device = nullptr;
   REQUIRE(cudaMalloc(&device, 1_MiB) == cudaSuccess);
   const auto fills = heard(Happening::kFill, [&] {
@@ -193,8 +223,9 @@ TEST_CASE("a copy to a variable of the device is told with its place, and one fr
   CHECK(copies[1].event.destination == static_cast<char*>(start) + 60);
   const auto read_backs = heard(Happening::kReadBack, [&] {
     CHECK(cudaMemcpyFromSymbol(&value, &variable, sizeof value, 8, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(cudaMemcpyFromSymbolAsync(&value, &variable, 1, 0, cudaMemcpyDeviceToHost, nullptr) == cudaSuccess);
   });
-  REQUIRE(read_backs.size() == 1);
+  REQUIRE(read_backs.size() == 2);
   CHECK(read_backs[0].event.source == static_cast<char*>(start) + 8);
   CHECK(value == 0);
   CHECK(fails_with(cudaErrorInvalidValue, cudaMemcpyToSymbol(&variable, &value, sizeof value, 61, cudaMemcpyDefault)));

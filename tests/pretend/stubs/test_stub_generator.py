@@ -97,6 +97,27 @@ class SmallTorch(unittest.TestCase):
         self.assertNotIn("cudaMalloc", text)
         self.assertIn('long long cudaFree(void) { return plimsoll_fail_by_name("cudaFree", 801); }', text)
 
+    def test_what_a_header_declares_besides_gets_a_stub_unless_it_is_pretended_in_another_version(self):
+        self.torch("int cudaMalloc(void); int use(void) { return cudaMalloc(); }")
+        self.plan()
+        by_hand = os.path.join(self.folder, "by_hand.o")
+        source = "int cudaMalloc(void) { return 0; } int cudaEventElapsed(void) { return 0; } int cudaPack_v2(void) { return 0; }"
+        subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", by_hand], input=source, text=True, check=True)
+        header = os.path.join(self.folder, "cuda_runtime_api.h")
+        with open(header, "w", encoding="utf-8") as file:
+            file.write(
+                "extern __host__ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n);\n"
+                "extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemAdvise(const void *p);\n"
+                "extern cudaError_t CUDARTAPI_CDECL cudaEventElapsed_v2(float *ms);\n"
+                "extern cudaError_t CUDARTAPI cudaPack_ptsz(int x);\n"
+                "cudaMentioned(1);\n"
+            )
+        out = os.path.join(self.folder, "stubs_runtime.c")
+        plan = os.path.join(self.plan_folder, "plan.json")
+        code, said = self.generate("stubs", "--plan", plan, "--face", "runtime", "--out", out, "--header", header, by_hand)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(generate._stub_names(out), {"cudaMemAdvise"})
+
     def test_a_symbol_of_no_known_library_is_named(self):
         self.torch("int nvdreamStart(void); int use(void) { return nvdreamStart(); }")
         code, said = self.plan()

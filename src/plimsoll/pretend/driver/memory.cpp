@@ -98,12 +98,12 @@ CUresult fill(const char* function, CUdeviceptr destination, Value value, size_t
   return CUDA_SUCCESS;
 }
 
-/// A copy that the host waits for. Pinned memory of the host has an address of the device's too.
-CUresult copy(const char* function, void* destination, const void* source, size_t bytes) {
-  Device& device = here();
-  if (machine().forbid_in_captures_of(device.index)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+/// Pinned memory of the host has an address of the device's too.
+CUresult copy_async(const char* function, void* destination, const void* source, size_t bytes, CUstream handle) {
+  Stream* const stream = stream_of(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (is_host(destination) && !is_host(source)) {
-    enqueue_read_back(function, source, {destination, bytes, bytes}, nullptr);
+    enqueue_read_back(function, source, {destination, bytes, bytes}, handle);
   } else {
     Event event;
     event.kind = Happening::kCopy;
@@ -112,11 +112,21 @@ CUresult copy(const char* function, void* destination, const void* source, size_
     event.source = source;
     event.destination = destination;
     const auto move = [=] { std::memmove(destination, source, bytes); };
-    machine().enqueue(device.default_stream, event, is_host(destination) ? std::function<void()>(move) : nullptr);
+    machine().enqueue(*stream, event, is_host(destination) ? std::function<void()>(move) : nullptr);
   }
-  machine().synchronize(device.index, function);
   return CUDA_SUCCESS;
 }
+
+/// A copy that the host waits for.
+CUresult copy(const char* function, void* destination, const void* source, size_t bytes) {
+  const int device = here().index;
+  if (machine().forbid_in_captures_of(device)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  const CUresult result = copy_async(function, destination, source, bytes, nullptr);
+  machine().synchronize(device, function);
+  return result;
+}
+
+void* address(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
 
 }  // namespace
 
@@ -132,12 +142,40 @@ PLIMSOLL_API CUresult cuMemsetD32_v2(CUdeviceptr destination, unsigned value, si
   return fill("cuMemsetD32", destination, value, count, nullptr);
 }
 
+PLIMSOLL_API CUresult cuMemsetD8_v2(CUdeviceptr destination, unsigned char value, size_t count) {
+  return fill("cuMemsetD8", destination, value, count, nullptr);
+}
+
 PLIMSOLL_API CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, size_t bytes) {
-  return copy("cuMemcpyHtoD", reinterpret_cast<void*>(destination), source, bytes);
+  return copy("cuMemcpyHtoD", address(destination), source, bytes);
 }
 
 PLIMSOLL_API CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr source, size_t bytes) {
-  return copy("cuMemcpyDtoH", destination, reinterpret_cast<const void*>(source), bytes);
+  return copy("cuMemcpyDtoH", destination, address(source), bytes);
+}
+
+PLIMSOLL_API CUresult cuMemcpyDtoD_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {
+  return copy("cuMemcpyDtoD", address(destination), address(source), bytes);
+}
+
+PLIMSOLL_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr destination, const void* source, size_t bytes, CUstream stream) {
+  return copy_async("cuMemcpyHtoDAsync", address(destination), source, bytes, stream);
+}
+
+PLIMSOLL_API CUresult cuMemcpyDtoHAsync_v2(void* destination, CUdeviceptr source, size_t bytes, CUstream stream) {
+  return copy_async("cuMemcpyDtoHAsync", destination, address(source), bytes, stream);
+}
+
+PLIMSOLL_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream) {
+  return copy_async("cuMemcpyDtoDAsync", address(destination), address(source), bytes, stream);
+}
+
+PLIMSOLL_API CUresult cuMemcpy(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {
+  return copy("cuMemcpy", address(destination), address(source), bytes);
+}
+
+PLIMSOLL_API CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream) {
+  return copy_async("cuMemcpyAsync", address(destination), address(source), bytes, stream);
 }
 
 PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {

@@ -139,12 +139,23 @@ PLIMSOLL_API cudaError_t cudaMemcpyFromSymbol(void* destination, const void* sym
   });
 }
 
+PLIMSOLL_API cudaError_t cudaMemcpyFromSymbolAsync(void* destination, const void* symbol, size_t bytes, size_t offset,
+                                                   cudaMemcpyKind, cudaStream_t stream) {
+  return in_symbol(symbol, bytes, offset, [&](const void* source) {
+    return copy("cudaMemcpyFromSymbolAsync", destination, source, bytes, stream, false);
+  });
+}
+
 PLIMSOLL_API cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
   return fill("cudaMemset", destination, bytes, value, bytes, 1, nullptr);
 }
 
 PLIMSOLL_API cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
   return fill("cudaMemsetAsync", destination, bytes, value, bytes, 1, stream);
+}
+
+PLIMSOLL_API cudaError_t cudaMemset2D(void* destination, size_t pitch, int value, size_t width, size_t height) {
+  return fill("cudaMemset2D", destination, pitch, value, width, height, nullptr);
 }
 
 PLIMSOLL_API cudaError_t cudaMemset2DAsync(void* destination, size_t pitch, int value, size_t width, size_t height,

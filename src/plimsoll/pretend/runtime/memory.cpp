@@ -81,11 +81,32 @@ PLIMSOLL_API cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
   return cudaSuccess;
 }
 
+static bool is_managed(const void* pointer) {
+  const auto range = machine().host().find(pointer);
+  return range && range->kind == HostMemory::Kind::kManaged;
+}
+
 PLIMSOLL_API cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   const auto start = machine().host().allocate(bytes, HostMemory::Kind::kManaged, flags, here().index);
   if (!start) return status(cudaErrorMemoryAllocation);
   *pointer = *start;
   return cudaSuccess;
+}
+
+// Managed memory is the host's here, wherever it is said to be wanted.
+#if PLIMSOLL_CUDA_MAJOR >= 13
+using Place = cudaMemLocation;
+PLIMSOLL_API cudaError_t cudaMemPrefetchAsync(const void* start, size_t, Place, unsigned, cudaStream_t handle) {
+#else
+using Place = int;
+PLIMSOLL_API cudaError_t cudaMemPrefetchAsync(const void* start, size_t, Place, cudaStream_t handle) {
+#endif
+  if (!is_managed(start)) return status(cudaErrorInvalidValue);
+  return with_stream(handle, [](Stream&) { return cudaSuccess; });
+}
+
+PLIMSOLL_API cudaError_t cudaMemAdvise(const void* start, size_t, cudaMemoryAdvise, Place) {
+  return status(is_managed(start) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 PLIMSOLL_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* pointer) {
@@ -119,6 +140,10 @@ PLIMSOLL_API cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol
 PLIMSOLL_API cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
   *bytes = functions().variable(symbol).bytes;
   return cudaSuccess;
+}
+
+PLIMSOLL_API cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
 }
 
 // Memory is not shared between processes: each has a machine of its own.

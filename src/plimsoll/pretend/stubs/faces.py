@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Set, Tuple
 
 
 class Face(NamedTuple):
@@ -14,7 +14,12 @@ class Face(NamedTuple):
     exports: Tuple[str, ...]  # the same for the linker: its globs know no classes
     status: int  # what the library answers to a call that it does not support
     version_node: Optional[str]  # "soname": the SONAME is also the symbols' version; None: they carry none
-    needs_cuda_headers: bool = False
+    header: Optional[str] = None  # where CUDA's own headers declare it, and its sources need them
+
+    def declared(self, text: str) -> Set[str]:
+        """The functions that a header declares."""
+        names = re.findall(r"\b(?:CUDARTAPI|CUDARTAPI_CDECL|CUDAAPI)\s+(\w+)\s*\(", text)
+        return {name for name in names if re.fullmatch(self.symbols, name)}
 
     def soname(self, cuda_major: int) -> str:
         return f"{self.library}.{self.numbers[cuda_major - 12]}"
@@ -33,7 +38,7 @@ class Face(NamedTuple):
 # cuSOLVER 9, cuFFT 16, NVML 3, CUPTI 27, cuFile 5008, NVSHMEM 3), else the one nearest to it: cuRAND's architecture
 # mismatch, NCCL's invalid usage, NVRTC's and nvJitLink's internal error, NVTX's "not tracked".
 _FACES = (
-    Face("runtime", "libcudart.so", ("12", "13"), r"(__)?cuda[A-Z]\w*", ("cuda*", "__cuda*"), 801, "soname", True),
+    Face("runtime", "libcudart.so", ("12", "13"), r"(__)?cuda[A-Z]\w*", ("cuda*", "__cuda*"), 801, "soname", "cuda_runtime_api.h"),
     Face("cublaslt", "libcublasLt.so", ("12", "13"), r"cublasLt\w+", ("cublasLt*",), 15, "soname"),
     Face("cublas", "libcublas.so", ("12", "13"), r"cublas\w+", ("cublas*",), 15, "soname"),
     Face("cudnn", "libcudnn.so", ("9", "9"), r"cudnn\w+", ("cudnn*",), 3000, "soname"),
@@ -50,7 +55,7 @@ _FACES = (
     Face("nvrtc", "libnvrtc.so", ("12", "13"), r"nvrtc\w+", ("nvrtc*",), 11, "soname"),
     Face("nvjitlink", "libnvJitLink.so", ("12", "13"), r"(__)?nvJitLink\w+", ("nvJitLink*", "__nvJitLink*"), 6, "soname"),
     Face("nvshmem", "libnvshmem_host.so", ("3", "3"), r"nvshmem\w+", ("nvshmem*",), 3, "NVSHMEM"),
-    Face("driver", "libcuda.so", ("1", "1"), r"cu[A-Z]\w*", ("cu*",), 801, None, True),
+    Face("driver", "libcuda.so", ("1", "1"), r"cu[A-Z]\w*", ("cu*",), 801, None, "cuda.h"),
 )
 
 FACES: Dict[str, Face] = {face.name: face for face in _FACES}
@@ -62,6 +67,11 @@ def face_of_soname(soname: str) -> Optional[Face]:
 
 def face_of_symbol(name: str) -> Optional[Face]:
     return next((face for face in FACES.values() if re.fullmatch(face.symbols, name)), None)
+
+
+def without_version(name: str) -> str:
+    """A function's name as a program writes it: cuMemAlloc for cuMemAlloc_v2, and for the forms that go to a thread's own stream."""
+    return re.sub(r"(_v\d+)?(_ptds|_ptsz)?$", "", name)
 
 
 # Calls that return text, or a pointer where null says "none", or a count where a negative number is the error.

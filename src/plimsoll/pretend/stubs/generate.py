@@ -6,7 +6,9 @@ Three steps, each called by the build:
           for at run time, finds out which vendor library each belongs to, and writes what CMake and the linker need to
           know: SONAMEs and symbol versions. A symbol that belongs to no library known here ends the build with its name.
   stubs   writes, for one library, a function that fails by name for every symbol that torch needs or asks for and that
-          the library's own objects do not define.
+          the library's own objects do not define; and, of the runtime and the driver, for every other function that
+          CUDA's headers declare: what extensions need of them is theirs to choose, and a library without it would not
+          even load.
   verify  looks into the finished libraries: every vendor symbol of torch must be there, in the right library and with
           the right version; then loads torch's libraries onto them, which must work and print nothing.
 
@@ -26,7 +28,7 @@ from collections import Counter
 from typing import Dict, List, Optional, Set
 
 from elf import Elf, ElfError
-from faces import FACES, Face, face_of_soname, face_of_symbol, stub
+from faces import FACES, Face, face_of_soname, face_of_symbol, stub, without_version
 
 SUPPORTED_CUDA = (12, 13)
 
@@ -198,7 +200,7 @@ def plan(arguments: argparse.Namespace) -> None:
         entries[face.name] = {"soname": soname, "node": node, "symbols": symbols, "by_name": by_name}
         _write(os.path.join(arguments.out, f"{face.name}.map"), _version_script(face, node, symbols))
         cmake.append(f"set(plimsoll_{face.name}_soname {soname})")
-        cmake.append(f"set(plimsoll_{face.name}_needs_cuda_headers {'ON' if face.needs_cuda_headers else 'OFF'})")
+        cmake.append(f"set(plimsoll_{face.name}_header {face.header or ''})")
     torch_lib = os.path.abspath(arguments.torch_lib) if needs else None
     document = {"torch_lib": torch_lib, "cuda_major": major, "faces": entries}
     _write(os.path.join(arguments.out, "plan.json"), json.dumps(document, indent=1, sort_keys=True) + "\n")
@@ -223,6 +225,13 @@ def stubs(arguments: argparse.Namespace) -> None:
         "int plimsoll_fail_by_name(const char* function, int status);",
         *(stub(name, face) for name in sorted(missing)),
     ]
+    if arguments.header:
+        with open(arguments.header, encoding="utf-8", errors="replace") as file:
+            declared = face.declared(file.read())
+        # Who asks the driver for a function gets its newest form: that must not be a stub where an older one is pretended.
+        known = {without_version(name) for name in by_hand | missing}
+        others = {name for name in declared if without_version(name) not in known}
+        lines += [f"/* What else {os.path.basename(arguments.header)} declares. */", *(stub(name, face) for name in sorted(others))]
     _write(arguments.out, "\n".join(lines) + "\n")
 
 
@@ -233,7 +242,7 @@ def verify(arguments: argparse.Namespace) -> None:
     document = _load(arguments.plan)
     defects: List[str] = []
     paths = []
-    by_hand = generated = 0
+    by_hand = generated = others = 0
     for name, entry in document["faces"].items():
         path = os.path.join(arguments.libraries, entry["soname"])
         library = Elf(path)
@@ -250,13 +259,16 @@ def verify(arguments: argparse.Namespace) -> None:
             if not any(answer in library.defined for answer in answers):
                 defects.append(f"{entry['soname']} lacks {name_asked}, which torch asks for by name")
         stub_names = _stub_names(os.path.join(arguments.stubs, f"stubs_{name}.c")) if arguments.stubs else set()
-        generated += len(stub_names)
-        by_hand += len((set(entry["symbols"]) | set(entry["by_name"])) - stub_names)
+        asked_for = set(entry["symbols"]) | set(entry["by_name"])
+        generated += len(asked_for & stub_names)
+        others += len(stub_names - asked_for)
+        by_hand += len(asked_for - stub_names)
     if defects:
         raise GenerateError("the pretend libraries do not fit torch:\n  " + "\n  ".join(sorted(defects)))
     if document["torch_lib"]:
         _load_torch(document["torch_lib"], paths)
-    print(f"{by_hand} vendor symbols pretended, {generated} fail by name, none is missing")
+    rest = f"; {others} that torch does not ask for fail by name" if others else ""
+    print(f"{by_hand} vendor symbols pretended, {generated} fail by name, none is missing{rest}")
     if arguments.stamp:
         with open(arguments.stamp, "w", encoding="utf-8") as file:
             file.write("fits\n")
@@ -315,6 +327,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     stubbing.add_argument("--plan", required=True)
     stubbing.add_argument("--face", required=True, choices=sorted(FACES))
     stubbing.add_argument("--out", required=True)
+    stubbing.add_argument("--header", help="where the library's functions are declared")
     stubbing.add_argument("objects", nargs="*", help="the face's compiled objects")
     stubbing.set_defaults(run=stubs)
     verifying = commands.add_parser("verify")
