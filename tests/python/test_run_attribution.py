@@ -140,3 +140,52 @@ def test_cuda_that_is_first_used_in_compiled_code_leaves_it_without_hooks(plimso
     for _ in range(2): model(x).sum().backward(); optimizer.step(); optimizer.zero_grad()
     """
     contents(plimsoll_run(script(compiled)))
+
+
+def test_what_a_compiled_step_does_is_told_by_its_optimizer(plimsoll_run, script):
+    """The step alone, and the whole of it: no hook is called there, and none is looked at by the compiler."""
+    compiled = """
+    stepping = torch.compile({function}, backend="eager")
+    for _ in range(3): {eager}stepping(); optimizer.zero_grad()
+    """
+    forward = 'model(torch.ones(512, 1024, device="cuda")).sum().backward(); '
+    parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
+    for function, eager in (("lambda: optimizer.step()", forward), ("step", "")):
+        run = plimsoll_run(script(PLAIN + compiled.format(function=function, eager=eager)))
+        categories, _ = contents(run)
+        counters = 4 * 512  # of steps: one for each parameter, on the device where a step is compiled
+        assert categories["Parameter"] == parameters and categories["OptState"] == 2 * parameters + counters
+        assert run.json["finished_steps"] == 3
+        assert "_getframe" not in run.stderr
+
+
+DDP = """
+    import os, torch, torch.distributed as dist
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"])); dist.init_process_group("nccl")
+    model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(4))).cuda()
+    model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view={view})
+    for _ in range(3):
+        model(torch.randn(8, 2048, device="cuda")).sum().backward()
+        for parameter in model.parameters(): parameter.grad = None
+"""
+
+
+def test_the_buckets_of_ddp_are_gradients(plimsoll_run, script):
+    """At the peak the first layer's gradient is being computed; the others stand in the buckets, and where these are not what the
+    parameters show, once more beside them."""
+    gradient = 2048 * 2048 * 4
+    for view, count in ((True, 4), (False, 4 + 3)):
+        categories, _ = contents(plimsoll_run("--world-size", 4, script(DDP.format(view=view))))
+        assert categories["Gradient"] == count * gradient
+        assert categories["Parameter"] == 4 * gradient
+
+
+def test_a_script_that_allocates_nothing_has_nothing_to_tell(plimsoll_run, script):
+    run = plimsoll_run(script("import torch; torch.cuda.init(); torch.cuda.synchronize()"))
+    assert (run.code, run.json["attribution"], run.json["defects"]) == (0, None, [])
+
+
+def test_an_allocator_that_does_not_tell_is_no_defect(plimsoll_run, script):
+    run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", script(PLAIN + "    step()\n"))
+    assert run.code == 0 and run.json["defects"] == []
+    assert "categories and modules are not told" in run.json["attribution"] and "cudaMallocAsync" in run.json["attribution"]

@@ -87,7 +87,7 @@ print(json.dumps(found))
 """
 # Without a signature of pybind11's: called for every module, they are plain functions of C.
 BARE = {"before_forward", "after_forward", "call_forward"}
-SCOPES = {"Recomputation", "StateCreation"}  # their methods are those of _Scope
+SCOPES = {"Recomputation", "StateCreation", "GradientBuckets"}  # their methods are those of _Scope
 MEMBERS = {"MemoryUse", "Stage"}  # nobody makes one
 
 

@@ -8,6 +8,7 @@
 #include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/optim_hooked.h"
 #include "plimsoll/nn/sgd.h"
+#include "plimsoll/tracker/gradient_buckets.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"
@@ -54,6 +55,21 @@ TEST_CASE("a category of the user's own stays with the memory, wherever the tens
   CHECK(bytes_of(tracker, "Old cache") == 900);
   cache.reset();
   CHECK(total(tracker) == 900);
+}
+
+TEST_CASE("buckets for gradients are gradients from their first instant, on the thread that makes them") {
+  MemTracker tracker;
+  const auto scope = tracker.enter();
+  at::Tensor bucket, elsewhere;
+  {
+    const GradientBuckets making;
+    bucket = bytes(100);
+    std::thread([&] { elsewhere = bytes(30); }).join();
+    const GradientBuckets nested;
+  }
+  const auto after = bytes(7);
+  CHECK(bytes_of(tracker, "Gradient") == 100);
+  CHECK(bytes_of(tracker, "Activation") == 37);
 }
 
 TEST_CASE("what the hooks learn does not take a category of the user's own away") {

@@ -8,10 +8,12 @@ Compiled code is left as it is: while any runs, module hooks are away, and memor
 holds that is compiled as a whole is known when it is called.
 """
 
+import contextlib
 import importlib
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, ContextManager, Dict, Optional
 
+from plimsoll.run import ddp_buckets
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
 from plimsoll.run.module_rows import ModuleRows, Trees, largest_first
@@ -37,6 +39,7 @@ class Attribution:
         self._depth = depth
         self._defects = defects
         self._native: Optional[Any] = None
+        self._state_creation: Any = None
         self._hooks: Optional[Any] = None
         self._patches: Optional[Any] = None
         self._trees = Trees()
@@ -53,15 +56,21 @@ class Attribution:
         except ImportError as error:
             self.reason = f"categories and modules are not told: {error}"
             return
+        try:
+            native._C.start_late_sources()
+        except RuntimeError as error:  # An allocator that does not tell.
+            self.reason = f"categories and modules are not told: {str(error).splitlines()[0]}"
+            return
+        self._state_creation = native._C.StateCreation
         self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp2.parts"))
         self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
         self._hooks.guard_with(self._defects)
-        native._C.start_late_sources()
         self._native.enter()
         if self._compiled:  # CUDA's first use is in compiled code.
             self._hooks.suspend()
         self._hooks.acquire()
         after_import.call(_FSDP, lambda _: self._defects.guarded(None, self._see_fsdp))
+        self._defects.guarded(None, ddp_buckets.install, native._C.GradientBuckets)
 
     def _see_fsdp(self) -> None:
         self._patches = importlib.import_module("plimsoll.trackers.fsdp2.patches").patches
@@ -113,6 +122,31 @@ class Attribution:
         if self._hooks is not None and self._compiled == 0:
             self._hooks.resume()
 
+    def creating_state(self) -> ContextManager[Any]:
+        """What is allocated within is an optimizer's state."""
+        return self._state_creation() if self._native is not None else contextlib.nullcontext()
+
+    def compiled_step_begins(self, optimizer: Any) -> None:
+        if self._hooks is not None:
+            self._defects.guarded(None, self._hooks.compiled_step_begins, optimizer)
+
+    def compiled_step_ends(self, optimizer: Any) -> None:
+        if self._hooks is not None:
+            self._defects.guarded(None, self._hooks.compiled_step_ends, optimizer)
+
+    def optimizer_is_compiled(self, optimizer: Any) -> None:
+        """Of a model that runs in compiled code alone, which no hook sees, the optimizer knows the parameters."""
+        self._defects.guarded(None, self._name_parameters, optimizer)
+
+    def _name_parameters(self, optimizer: Any) -> None:
+        if self._native is None:
+            return
+        known = {id(parameter) for _, root in self._native.roots() for parameter in root.parameters()}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) not in known and parameter.is_cuda:
+                    self._native.categorise(parameter, "Parameter")
+
     # -- the record --------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -137,6 +171,8 @@ class Attribution:
                 "attribution": f"categories and modules are not told: the tracker saw a peak of {total} bytes, and the "
                 f"allocator counted {active_peak}"
             }
+        if not total:
+            return {"attribution": None, "peak": {"categories": {}, "module": None, "stage": None}, "modules": [], "causes": []}
         rows = ModuleRows(self._native, self._trees, name)
         explanation = self._native.explain(name)
         return {

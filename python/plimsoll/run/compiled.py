@@ -11,6 +11,7 @@ import functools
 import sys
 import threading
 import types
+import weakref
 from typing import Any, Callable, Dict, List, Tuple
 
 from plimsoll.run.after_import import after_import
@@ -30,7 +31,7 @@ class Compiled:
         self._local = threading.local()
         # Dynamo's callbacks, one for each use of torch.compile, by id; kept, so that the ids stay theirs.
         self._known: Dict[int, Any] = {}
-        self._with_optimizer: Dict[int, Any] = {}
+        self._optimizers: Dict[int, "weakref.WeakSet[Any]"] = {}  # that a callback's code steps, by its id
 
     def install(self) -> None:
         after_import.call("torch._dynamo.eval_frame", self._wrap_eval_frame)
@@ -75,13 +76,15 @@ class Compiled:
         entered.append((id(frame), callback))
 
     def _enter(self, callback: Any) -> None:
-        holds_optimizer = id(callback) in self._with_optimizer
+        holds_optimizer = id(callback) in self._optimizers
         if self._timeline.last_phase_was_backward:
             # An optimizer step, or the next forward of an accumulation; the first call of a callable tells which.
             if holds_optimizer or id(callback) not in self._known:
                 self._hooks.disarm()
             if holds_optimizer:
                 self._hooks.optimizer_begins()
+                for optimizer in self._optimizers[id(callback)]:
+                    self._attribution.compiled_step_begins(optimizer)
                 return
             if id(callback) not in self._known:
                 return
@@ -91,7 +94,9 @@ class Compiled:
 
     def _left(self, callback: Any) -> None:
         self._known[id(callback)] = callback
-        if id(callback) in self._with_optimizer:
+        if id(callback) in self._optimizers:
+            for optimizer in self._optimizers[id(callback)]:
+                self._attribution.compiled_step_ends(optimizer)
             self._hooks.optimizer_ends()
         elif self._timeline.last_phase_was_backward:
             self._hooks.arm()
@@ -153,22 +158,31 @@ class Compiled:
         original = variable.call_method
 
         def call_method(self_: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-            if name == "_init_group":
-                self._tracing_an_optimizer()
-            return original(self_, tx, name, *args, **kwargs)
+            if name != "_init_group":
+                return original(self_, tx, name, *args, **kwargs)
+            self._tracing_an_optimizer(self_.value)
+            with self._attribution.creating_state():  # The compiler calls it, and traces what is left to do.
+                return original(self_, tx, name, *args, **kwargs)
 
         variable.call_method = call_method
 
-    def _tracing_an_optimizer(self) -> None:
+    def _tracing_an_optimizer(self, optimizer: Any) -> None:
         for _, callback in reversed(self._entered()):
             if callable(callback):
-                if id(callback) not in self._with_optimizer:
-                    self._with_optimizer[id(callback)] = callback
-                    if self._timeline.last_phase_was_backward:
-                        self._hooks.disarm()
-                        self._hooks.optimizer_begins()
-                    else:
-                        self._timeline.expect_optimizer()
+                self._known[id(callback)] = callback
+                known = self._optimizers.setdefault(id(callback), weakref.WeakSet())
+                if optimizer in known:
+                    return
+                is_first = not known
+                known.add(optimizer)
+                self._attribution.optimizer_is_compiled(optimizer)
+                if is_first and not self._timeline.last_phase_was_backward:
+                    self._timeline.expect_optimizer()
+                    return
+                if is_first:
+                    self._hooks.disarm()
+                    self._hooks.optimizer_begins()
+                self._attribution.compiled_step_begins(optimizer)
                 return
 
     def _keep_optimizer_hooks(self, eval_frame: Any) -> None:

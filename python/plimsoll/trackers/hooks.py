@@ -50,10 +50,14 @@ class _Steps:
 
     def begin(self, optimizer: Optimizer, *_: Any) -> None:
         self.drop_broken()
-        step = (weakref.ref(optimizer), threading.get_ident())
-        self._set_open(lambda steps: [*steps, step])
         if _lacks_state(optimizer):
             _tell_of_new_state(optimizer)
+        self.begin_compiled(optimizer)
+
+    def begin_compiled(self, optimizer: Optimizer) -> None:
+        """The compiler knows torch's own methods of an optimizer, and none that stand for them."""
+        step = (weakref.ref(optimizer), threading.get_ident())
+        self._set_open(lambda steps: [*steps, step])
         _C.step_begins(optimizer)
 
     def end(self, optimizer: Optimizer, *_: Any) -> None:
@@ -249,7 +253,19 @@ class Hooks:
             if not self._suspended:
                 self._modules.see()
 
+    def compiled_step_begins(self, optimizer: Optimizer) -> None:
+        """No hook is called in compiled code: whoever knows what it does tells of a step."""
+        _steps.begin_compiled(optimizer)
+
+    def compiled_step_ends(self, optimizer: Optimizer) -> None:
+        """Where it was told late, of code that does more than the step, this is all of it: its state is known now."""
+        if all(one() is not optimizer for one, _ in _steps.open):
+            _steps.begin_compiled(optimizer)
+        _steps.end(optimizer)
+
     def _guarded(self, hook: Callable[..., None], *args: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         if self._defects is None:
             hook(*args)
         else:

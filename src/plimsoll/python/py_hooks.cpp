@@ -23,6 +23,7 @@
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/python/py_optimizer.h"
 #include "plimsoll/python/py_tensors.h"
+#include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll::python {
 
@@ -319,6 +320,7 @@ void bind_hooks(py::module_& module) {
   module.def("in_backward", [] { return torch::autograd::get_current_graph_task_id() != -1; });
   bind_scope<nn::detail::RecomputationScope>(module, "Recomputation");
   bind_scope<nn::StateCreation>(module, "StateCreation");
+  bind_scope<GradientBuckets>(module, "GradientBuckets");
 
   module.def("wait_for_cuda", &capture::wait_for_cuda);
   module.def("start_late_sources", &capture::start_late_sources);

@@ -9,6 +9,7 @@
 #include "plimsoll/capture/holders.h"
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/optim_observable.h"
+#include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll {
 
@@ -50,6 +51,7 @@ void Books::allocated(const capture::Allocation& allocation) noexcept {
     } else if (!ledger_.open_modules().empty()) {
       owner = ledger_.open_modules().back().module;
     }
+    if (GradientBuckets::under_way()) category = categories::kGradient;
     follow_phase(backward, in_optimizer);
   }
   if (classifier_ != nullptr) {
