@@ -107,3 +107,59 @@ def test_a_script_ends_whose_last_events_are_late(plimsoll_run, script, leave):
     """Nothing is launched any more when NCCL's watchdog looks for the end of the last collective."""
     run = plimsoll_run("--world-size", 2, "--rank", 1, "--event-lag", 50, script(LATE.format(leave=leave)), timeout=120)
     assert run.code == 0, run.stderr
+
+
+FSDP1 = Path(__file__).with_name("lone_rank_fsdp1.py")
+
+
+@pytest.mark.parametrize("rank, world", [(0, 2), (1, 2), (63, 64)])
+def test_every_state_dict_of_fsdp1_is_whole_and_can_be_loaded_again(plimsoll_run, rank, world):
+    run = plimsoll_run("--world-size", world, "--rank", rank, FSDP1)
+    assert run.code == 0, run.stderr
+    assert "passed 24" in run.stdout
+
+
+COMPRESSED = """
+    import time, torch, torch.distributed as dist
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl")
+    layers = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024, bias=False) for _ in range(4))).cuda()
+    model = torch.nn.parallel.DistributedDataParallel(layers, device_ids=[0], gradient_as_bucket_view=True)
+    {register}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(6):
+        torch.cuda.reset_peak_memory_stats()
+        model(torch.randn(8, 1024, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print("step", torch.cuda.max_memory_allocated(), torch.cuda.memory_allocated())
+        time.sleep({sleep})
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        "model.register_comm_hook(None, default_hooks.fp16_compress_hook)",
+        "model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)",
+    ],
+    ids=["in Python", "in C++"],
+)
+def test_steps_that_compress_gradients_take_the_same_memory_however_long_they_are(plimsoll_run, script, register):
+    peaks, steps = set(), set()
+    for sleep in (0, 0.3):
+        run = plimsoll_run("--world-size", 4, script(COMPRESSED.format(register=register, sleep=sleep)))
+        assert run.code == 0, run.stderr
+        peaks.add(run.json["peak"]["active_bytes"])
+        steps.add(tuple(line for line in run.stdout.splitlines() if line.startswith("step")))
+    assert len(peaks) == 1, peaks
+    assert len(steps) == 1, steps
+    compressed = 2 * 4 * 1024 * 1024
+    _, *later = [[int(word) for word in line.split()[1:]] for line in steps.pop()]
+    assert len({kept for _, kept in later}) == 1, later
+    # What one step compressed stays until the next one's first bucket is reduced, and that one's is there by then.
+    parameters = gradients = 2 * compressed
+    workspace = later[0][1] - parameters - gradients - compressed
+    assert workspace % (32 << 20) == 0, workspace

@@ -11,6 +11,8 @@ reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values tim
 object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
 DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
+FSDP1's optimizer state   ``fsdp1_state.py``: whose parameters' state only peers hold, and of which sizes
+works nobody waits for    ``left_works.py``: what they keep is let go of where a long step would have let go of it
 pipeline stages           ``pipelining.py``: what a neighbour would tell, where it is known here
 FSDP2's pieces            ``pieces.py``: a parameter is cut for this rank, and not once for each rank there is
 ========================  ==============================================================================================
@@ -40,15 +42,18 @@ def install() -> None:
         return
     _installed = True
 
-    from plimsoll.run.lone_rank import checkpoint, cpu_backend, objects, pieces, pipelining, same_values, store
+    from plimsoll.run.lone_rank import checkpoint, cpu_backend, fsdp1_state, left_works, objects
+    from plimsoll.run.lone_rank import pieces, pipelining, same_values, store
 
     replacements: Dict[str, Any] = {}
     replacements.update(store.replacements())
     replacements.update(cpu_backend.replacements())
     replacements.update(objects.replacements())
     replacements.update(same_values.replacements())
+    replacements.update(left_works.replacements())
     _rebind(replacements)
     checkpoint.install()
+    fsdp1_state.install()
     pieces.install()
     pipelining.install()
 

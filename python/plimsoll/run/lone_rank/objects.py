@@ -8,13 +8,39 @@ through the same collectives as torch's own (`distributed_c10d.py`, torch 2.13),
 - ``scatter_object_list``: the source gets its own part; another rank the first of what it would itself scatter, if it
   passed a list, else its output list stays as it is;
 - ``send_object_list`` is torch's own, for nothing comes back; ``recv_object_list``: the list stays.
+
+Where it is known what the peers have, `peers_have` says so to ``all_gather_object`` and ``broadcast_object_list``.
 """
 
+import contextlib
 import pickle
-from typing import Any, Dict, List, Optional
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 from torch.distributed import distributed_c10d as c10d
+
+
+class _Peers(threading.local):
+    gathered: Optional[Callable[[Any], List[Any]]] = None
+    broadcast: Optional[List[Any]] = None
+
+
+_peers = _Peers()
+
+
+@contextlib.contextmanager
+def peers_have(
+    gathered: Optional[Callable[[Any], List[Any]]] = None, broadcast: Optional[List[Any]] = None
+) -> Iterator[None]:
+    """In this thread, a gather gives ``gathered(this rank's object)``, an object for each rank of the group; what another rank
+    broadcasts is `broadcast`."""
+    before = _peers.gathered, _peers.broadcast
+    _peers.gathered, _peers.broadcast = gathered, broadcast
+    try:
+        yield
+    finally:
+        _peers.gathered, _peers.broadcast = before
 
 
 def _device_for_objects(group: Any) -> Any:
@@ -58,9 +84,13 @@ def all_gather_object(object_list: List[Any], obj: Any, group: Any = None) -> No
     device, size = _device_for_objects(group), c10d.get_world_size(group)
     payload, local_size = c10d._object_to_tensor(obj, device, group)
     _exchange_sizes(local_size, group, size, device)
+    if _peers.gathered is None:
+        objects = [_copy(obj) for _ in range(size)]
+    else:
+        objects = _peers.gathered(obj)
+        payload.resize_(max(payload.numel(), *(len(pickle.dumps(each)) for each in objects)))  # as for the largest
     c10d.all_gather(_slots(payload.numel(), size, device), payload, group=group)
-    for i in range(size):
-        object_list[i] = _copy(obj)
+    object_list[:size] = objects
 
 
 def gather_object(
@@ -98,6 +128,8 @@ def broadcast_object_list(
     group = group or c10d._get_default_group()
     root = _rank_in(group, src, group_src)
     device = device or _device_for_objects(group)
+    if _peers.broadcast is not None and group.rank() != root:
+        object_list[:] = _peers.broadcast
     # A rank that only receives reserves room for what it has itself: the peers hold the same.
     sent = [c10d._object_to_tensor(obj, device, group) for obj in object_list]
     payloads = [payload for payload, _ in sent]

@@ -15,6 +15,8 @@ from torch._C import _distributed_c10d
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from plimsoll.run.lone_rank import left_works
+
 _aten = torch.ops.aten
 
 
@@ -45,6 +47,8 @@ class SameValues(TorchDispatchMode):
             for outputs, sent in zip(args[0], args[1]):
                 for output in outputs:
                     self._remember(output, self._contents(sent))
+        if func.namespace == "c10d":
+            left_works.collective_was_made()
         return result
 
     def _copied(self, target: torch.Tensor, source: torch.Tensor) -> None:
@@ -97,19 +101,13 @@ def _let_go_of_reduced_buckets(reducer: Any) -> None:
     asked = _asked[reducer] = _asked.get(reducer, 0) + 1
     if asked > _LAST_WAIT:
         return
-    from torch.distributed import distributed_c10d
-
-    for group in list(distributed_c10d._world.pg_map):
-        if "nccl" in distributed_c10d.get_backend_config(group):
-            try:
-                group._wait_for_pending_works()
-            except RuntimeError:  # torch 2.5 cannot ask a group of several backends; nor does its DDP leave buckets so
-                pass
+    left_works.let_the_watchdog_look()
 
 
 def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
     @functools.wraps(rebuild)
     def call(reducer: Any) -> bool:
+        left_works.forward_begins()
         _let_go_of_reduced_buckets(reducer)
         with SameValues():
             rebuilt = rebuild(reducer)

@@ -1,0 +1,287 @@
+"""FSDP1's optimizer state on a lone rank: what the peers would have told of theirs.
+
+With ``use_orig_params`` a rank has optimizer state only of the parameters that its part of the flat parameter holds, and the
+ranks tell each other whose they have and of which sizes (`_optim_utils.py`, torch 2.13). What a peer holds is in the flat
+parameter's metadata, which every rank has whole:
+
+- a parameter that is trained and of which this rank holds nothing has state with the ranks that hold it, if the others of
+  its flat parameter have state here; if this rank holds none of them, if the optimizer has state at all;
+- that state is of the kinds (names, dtypes, what is no tensor) of another parameter's, and as long as the rank's piece is.
+
+A rank other than 0 that loads what rank 0 alone has read is told the state that its own optimizer has, in whole shapes; or
+what the script gave it, if it gave it something.
+
+Not known: the state of a rank that holds no element of any parameter. Its state dict is empty.
+"""
+
+import functools
+import threading
+from types import ModuleType
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
+import torch.distributed as dist
+
+from plimsoll.run.after_import import after_import
+from plimsoll.run.lone_rank import objects
+
+_OPTIM_UTILS = "torch.distributed.fsdp._optim_utils"
+_FSDP = "torch.distributed.fsdp.fully_sharded_data_parallel"
+
+
+class _Loaded(NamedTuple):
+    """What a script asked to be made loadable."""
+
+    given: Dict[str, Any]
+    model: Any
+    optimizer: Any
+
+
+class _Now(threading.local):
+    """What the call that runs was given, where torch does not hand it on. Held no longer than the call: it has tensors."""
+
+    units: Dict[str, Any] = {}  # FSDPParamInfo by a parameter's name
+    state: Dict[Any, Dict[str, Any]] = {}  # the optimizer's
+    loaded: Optional[_Loaded] = None
+
+
+_now = _Now()
+
+
+# -- what the metadata tells ---------------------------------------------------------------------------------------------------
+
+
+def _held_by_ranks(unit: Any, name: str) -> Iterator[Tuple[int, int]]:
+    """The ranks that hold some of a parameter, in the group that shards it, each with how many elements."""
+    flat, index = unit.handle.flat_param, unit.param_indices[name]
+    piece, start = flat._sharded_size.numel(), 0
+    parameters = -1
+    for numel, is_padding in zip(flat._numels_with_padding, flat._is_padding_mask):
+        parameters += not is_padding
+        if parameters == index:
+            for rank in range(start // piece, -(-(start + numel) // piece)):
+                yield rank, min(start + numel, (rank + 1) * piece) - max(start, rank * piece)
+            return
+        start += numel
+
+
+def _is_held(unit: Any, name: str) -> bool:
+    return bool(unit.handle.flat_param._shard_param_infos[unit.param_indices[name]].in_shard)
+
+
+def _is_trained(unit: Any, name: str) -> bool:
+    return bool(unit.param_requires_grad and unit.param_requires_grad[unit.param_indices[name]])
+
+
+# -- whose state there is ------------------------------------------------------------------------------------------------------
+
+
+class _Named(NamedTuple):
+    """A parameter of the optimizer."""
+
+    names: Tuple[str, ...]
+    has_state: bool
+
+
+def _names_at_peers(parameters: List[_Named], units: Dict[str, Any]) -> List[_Named]:
+    """Those of which only peers have state."""
+    any_state = any(parameter.has_state for parameter in parameters)
+    here: Dict[int, bool] = {}  # by unit: whether those that this rank holds have state
+    for parameter in parameters:
+        name = parameter.names[0]
+        if name in units and _is_trained(units[name], name) and _is_held(units[name], name):
+            unit = id(units[name])
+            here[unit] = here.get(unit, False) or parameter.has_state
+    found = []
+    for parameter in parameters:
+        name = parameter.names[0]
+        if name in units and not parameter.has_state and _is_trained(units[name], name):
+            if not _is_held(units[name], name) and here.get(id(units[name]), any_state):
+                found.append(parameter)
+    return found
+
+
+def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(map_keys)
+    def call(
+        optim_state_dict: Dict[str, Any],
+        group: Any,
+        param_key_to_param: Dict[Any, Any],
+        param_to_fqns: Dict[Any, List[str]],
+        fqn_to_fsdp_param_info: Dict[str, Any],
+        merge_keys: bool = False,
+    ) -> Any:
+        units, has_state = fqn_to_fsdp_param_info, optim_state_dict["state"]
+        parameters = [_Named(tuple(param_to_fqns[p]), key in has_state) for key, p in param_key_to_param.items()]
+
+        def key_of(parameter: _Named) -> Any:
+            return utils._OptimStateKey(parameter.names, parameter.names[0] in units)
+
+        def gathered(mine: List[Any]) -> List[List[Any]]:
+            ranks = [[key for key in mine if not key.is_fsdp_managed] for _ in range(dist.get_world_size(group))]
+            managed = [key for key in mine if key.is_fsdp_managed]
+            for key in managed + [key_of(parameter) for parameter in _names_at_peers(parameters, units)]:
+                unit = units[key.unflat_param_names[0]]
+                for rank, _ in _held_by_ranks(unit, key.unflat_param_names[0]):
+                    for replica in ranks[rank :: unit.state.world_size]:
+                        replica.append(key)
+            ranks[dist.get_rank(group)] = mine
+            return ranks
+
+        at_rank_0 = [key_of(parameter) for parameter in parameters if parameter.has_state]
+        with objects.peers_have(gathered=gathered, broadcast=[at_rank_0]):
+            return map_keys(
+                optim_state_dict, group, param_key_to_param, param_to_fqns, fqn_to_fsdp_param_info, merge_keys
+            )
+
+    return call
+
+
+# -- of which kinds and sizes it is --------------------------------------------------------------------------------------------
+
+
+def _kinds(utils: ModuleType, state: Dict[str, Any]) -> Any:
+    """As `_allgather_state_info` tells of a state; nothing is read from the device."""
+    info = utils.StateInfo({}, {}, {})
+    for name, value in utils.sorted_items(state):
+        if not torch.is_tensor(value):
+            info.non_tensors[name] = value
+        elif value.dim() == 0:
+            info.scalar_tensors[name] = value.clone() if value.device.type == "cpu" else torch.zeros((), dtype=value.dtype)
+        else:
+            info.tensors[name] = utils._PosDimTensorInfo(value.shape, value.dtype)
+    return info
+
+
+def _is_empty(info: Any) -> bool:
+    return not (info.tensors or info.scalar_tensors or info.non_tensors)
+
+
+def _asking_for_kinds(utils: ModuleType, all_gather: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(all_gather)
+    def call(fsdp_state: Any, input_states: Dict[str, Any]) -> Any:
+        unit = _now.units.get(next(iter(input_states), ""))
+        if unit is None:
+            return all_gather(fsdp_state, input_states)
+        models = [*input_states.values(), *_now.state.values()]
+        model = next((state for state in models if state), {})
+
+        def gathered(mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+            ranks = [dict.fromkeys(mine, utils.StateInfo({}, {}, {})) for _ in range(fsdp_state.world_size)]
+            for name, info in mine.items():
+                if _is_empty(info) and not _is_held(unit, name):
+                    info = _kinds(utils, model)
+                if _is_empty(info):
+                    continue
+                for rank, numel in _held_by_ranks(unit, name):
+                    tensors = {
+                        kind: utils._PosDimTensorInfo(torch.Size([numel]), tensor.dtype)
+                        for kind, tensor in info.tensors.items()
+                    }
+                    ranks[rank][name] = utils.StateInfo(tensors, info.scalar_tensors, info.non_tensors)
+            ranks[fsdp_state.rank] = mine
+            return ranks
+
+        with objects.peers_have(gathered=gathered):
+            return all_gather(fsdp_state, input_states)
+
+    return call
+
+
+def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(convert)
+    def call(keys: Any, param_keys: Any, units: Dict[str, Any], state: Dict[Any, Any], *args: Any, **options: Any) -> Any:
+        _now.units, _now.state = units, state
+        try:
+            return convert(keys, param_keys, units, state, *args, **options)
+        finally:
+            _now.units, _now.state = {}, {}
+
+    return call
+
+
+# -- what rank 0 read ----------------------------------------------------------------------------------------------------------
+
+
+def _whole_state(utils: ModuleType, loaded: _Loaded) -> Dict[str, Any]:
+    """The state dict of the whole model, of the kinds that this rank's optimizer has, with shapes for tensors."""
+    optimizer = loaded.optimizer
+    own = optimizer.state_dict() if optimizer is not None else {"state": {}}
+    model = next((state for state in own["state"].values() if state), None)
+    if model is None:
+        raise RuntimeError(
+            f"rank {dist.get_rank()} is to be told the optimizer state that rank 0 has read, and nobody can know it here: "
+            "give this rank the state dict too, let its optimizer take a step before, or run with --rank 0"
+        )
+    names_of = utils._get_param_to_fqns(loaded.model)
+    parameters = utils._get_param_key_to_param(optimizer)
+    units = utils._get_fqn_to_fsdp_param_info(loaded.model)
+    state: Dict[str, Any] = {}
+    for key, parameter in parameters.items():
+        for name in names_of[parameter]:
+            unit = units.get(name)
+            if unit is None:
+                info, shape = _kinds(utils, own["state"].get(key, {})), parameter.shape
+            elif unit.param_requires_grad and not _is_trained(unit, name):
+                continue
+            else:
+                info, shape = _kinds(utils, model), unit.handle.flat_param._shapes[unit.param_indices[name]]
+            tensors = {kind: utils._PosDimTensorInfo(shape, tensor.dtype) for kind, tensor in info.tensors.items()}
+            state[name] = {**tensors, **info.scalar_tensors, **info.non_tensors}
+    return {"state": state, "param_groups": utils._unflatten_param_groups(own, parameters, names_of)}
+
+
+def _receiving(utils: ModuleType, broadcast: Callable[..., Any]) -> Callable[..., Any]:
+    def as_sent(value: torch.Tensor) -> Any:
+        return value.cpu() if value.dim() == 0 else utils._PosDimTensorInfo(value.shape, value.dtype)
+
+    @functools.wraps(broadcast)
+    def call(fsdp_state: Any, optim_state: Dict[str, Any], group: Any) -> Any:
+        loaded = _now.loaded
+        if loaded is None or dist.get_rank(group) == 0:
+            return broadcast(fsdp_state, optim_state, group=group)
+        if "state" in loaded.given:
+            sent = utils.tree_map_only(torch.Tensor, as_sent, loaded.given)
+        else:
+            sent = _whole_state(utils, loaded)
+        with objects.peers_have(broadcast=[sent]):
+            return broadcast(fsdp_state, optim_state, group=group)
+
+    return call
+
+
+def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(load)
+    def call(optim_state_dict: Dict[str, Any], model: Any, optim_input: Any = None, optim: Any = None, **options: Any) -> Any:
+        _now.loaded = _Loaded(optim_state_dict or {}, model, optim)
+        try:
+            return load(optim_state_dict, model, optim_input, optim, **options)
+        finally:
+            _now.loaded = None
+
+    return call
+
+
+# -- into torch ----------------------------------------------------------------------------------------------------------------
+
+
+def _utils_imported(utils: ModuleType) -> None:
+    replacements: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+        "_map_param_key_to_optim_keys": functools.partial(_mapping_keys, utils),
+        "_allgather_state_info": functools.partial(_asking_for_kinds, utils),
+        "_convert_state_with_orig_params": _converting,
+        "_broadcast_processed_state": functools.partial(_receiving, utils),
+    }
+    if all(hasattr(utils, name) for name in replacements):  # of torch 2.5 to 2.13
+        for name, replaced in replacements.items():
+            setattr(utils, name, replaced(getattr(utils, name)))
+
+
+def _fsdp_imported(fsdp: ModuleType) -> None:
+    wrapper = fsdp.FullyShardedDataParallel
+    wrapper._optim_state_dict_to_load_impl = staticmethod(_loading(wrapper._optim_state_dict_to_load_impl))
+
+
+def install() -> None:
+    after_import.call(_OPTIM_UTILS, _utils_imported)
+    after_import.call(_FSDP, _fsdp_imported)
