@@ -8,7 +8,7 @@ import time
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from plimsoll.run import control, foreach_sharding, own_libraries, processes, record
+from plimsoll.run import control, foreach_sharding, host_values, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
 from plimsoll.run.late_compiler import LateCompiler
@@ -90,6 +90,7 @@ class Observer:
         self._watch = watch
         LateCompiler().install()
         foreach_sharding.install()
+        host_values.install(self._defects)
         # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
         torch.cuda._lazy_call(self._cuda_initialised)
 

@@ -1,0 +1,38 @@
+"""What a library asks the device although the host knows it.
+
+A value that is read back from the device is zero (docs/pretend_gpu.md). Where a library sends something there that the host holds
+anyway, and reads it back to decide what comes next, zero is the wrong answer: a generation that never ends, a generator's state that
+is none, valid arguments that are refused. There the host answers:
+
+=================  =====================================================================================================
+transformers       ``transformers.py``: a generation ends at its length
+accelerate         ``accelerate.py``: generators' states, and sizes, that ranks are to agree on are this rank's
+torch's own        ``distributions.py``: arguments on the device are taken to be valid
+=================  =====================================================================================================
+
+The library's work on the device stays as it is, allocation for allocation; only the answer is another. What a version of a library
+does not have is left alone.
+"""
+
+import functools
+
+from plimsoll.run.after_import import after_import
+from plimsoll.run.defects import Defects
+
+__all__ = ["install"]
+
+
+def install(defects: Defects) -> None:
+    """Call after `import torch`; each library is changed when the script imports it."""
+    from plimsoll.run.host_values import accelerate, distributions, transformers
+
+    answers = {
+        "transformers.generation.stopping_criteria": transformers.note_the_length,
+        "transformers.generation.utils": functools.partial(transformers.end_at_the_length, defects),
+        "accelerate.utils.random": accelerate.keep_generators,
+        "accelerate.utils.operations": accelerate.keep_sizes,
+        "torch.distributions.distribution": distributions.take_as_valid,
+        "torch.distributions.normal": distributions.sample_normally,
+    }
+    for module, answer in answers.items():
+        after_import.call(module, functools.partial(defects.guarded, None, answer))

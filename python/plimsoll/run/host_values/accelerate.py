@@ -1,0 +1,66 @@
+"""What the ranks of accelerate agree on by way of the device: peers hold what this rank holds, so it is what is here."""
+
+import functools
+from types import ModuleType
+from typing import Any, Callable, Dict
+
+import torch
+
+
+class _Kept:
+    """A generator that is asked for its state, and not changed by what comes back from the device."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
+
+    def get_state(self) -> torch.Tensor:
+        return self._generator.get_state()
+
+    def set_state(self, state: torch.Tensor) -> None:
+        pass
+
+
+def _of_this_device() -> torch.Generator:
+    torch.cuda.init()
+    return torch.cuda.default_generators[torch.cuda.current_device()]
+
+
+def keep_generators(random: ModuleType) -> None:
+    """A shuffled loader's generator, or another: its state goes to the device, is broadcast, and is set as it comes back."""
+    synchronize, kinds = getattr(random, "synchronize_rng_state", None), getattr(random, "RNGType", None)
+    if synchronize is None or not hasattr(kinds, "GENERATOR"):
+        return
+    of_kind: Dict[Any, Callable[[], torch.Generator]] = {
+        getattr(kinds, "TORCH", None): lambda: torch.default_generator,
+        getattr(kinds, "CUDA", None): _of_this_device,
+    }
+
+    @functools.wraps(synchronize)
+    def kept(rng_type: Any = None, generator: Any = None) -> Any:
+        if rng_type in of_kind and rng_type is not None:
+            rng_type, generator = kinds.GENERATOR, of_kind[rng_type]()
+        if rng_type == kinds.GENERATOR and generator is not None:
+            generator = _Kept(generator)
+        return synchronize(rng_type, generator)
+
+    setattr(random, "synchronize_rng_state", kept)
+
+
+def keep_sizes(operations: ModuleType) -> None:
+    """Tensors are padded to the largest of any rank, which is read back; here all are as large as this rank's."""
+    pad = getattr(operations, "pad_across_processes", None)
+    gather, apply = getattr(operations, "gather", None), getattr(operations, "recursively_apply", None)
+    if pad is None or gather is None or apply is None:
+        return
+
+    @functools.wraps(pad)
+    def kept(tensor: Any, dim: int = 0, *args: Any, **options: Any) -> Any:
+        def agreed(one: torch.Tensor) -> Any:
+            if not one.is_cuda or one.is_nested or not -one.dim() <= dim < one.dim():
+                return pad(one, dim, *args, **options)
+            gather(torch.tensor(one.shape, device=one.device)[None]).cpu()
+            return one
+
+        return apply(agreed, tensor, error_on_other_type=True)
+
+    setattr(operations, "pad_across_processes", kept)
