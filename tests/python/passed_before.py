@@ -91,12 +91,15 @@ class PassedBefore:
             items[:] = [item for item in items if id(item) in kept]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Optional[bool]:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: Optional[pytest.Item]) -> Optional[bool]:
         """Everything takes longer than it took where the machine has other work: what would end too late is owed as well."""
         past = self.past.get(_name(item.nodeid))
         if self.within is None or past is None or not may_be_owed(past, self.sums[_file_of(item.nodeid)].own):
             return None
-        return True if time.monotonic() + past.seconds > self.until else None
+        if time.monotonic() + past.seconds <= self.until:
+            return None
+        item.session._setupstate.teardown_exact(nextitem)  # What the test before has left for this one.
+        return True
 
     # -- what became of them -------------------------------------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ def test_what_a_change_concerns_is_repeated_as_far_as_the_time_goes_and_the_rest
     (home / "tests/python/test_run.py").write_text("# plimsoll_run\nimport time\ndef test_a(): time.sleep(0.1)\ndef test_b(): pass\n")
     ran(home)
     (home / "build/release/bin/plimsoll").write_text("another")
-    assert how_many(home, ALL, "--within", "0.05") == {}, "the one takes too long, and for the other it is too late"
+    assert how_many(home, ALL, "--within", "0") == {}, "the one takes too long, and for the other it is too late"
     assert "2 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
     assert how_many(home, ALL, "--within", "600") == {"run": 2}
     assert not (home / "passed.json.owed").exists()
@@ -160,23 +160,23 @@ def test_what_failed_what_is_new_and_what_was_changed_is_never_owed(home):
     assert how_many(home, ALL, "--within", "0", code=1) == {"alone": 2, "run": 1}
 
 
-def test_tests_that_share_what_takes_long_are_repeated_together_or_not_at_all(home):
-    marks = "import pytest, time\npytestmark = pytest.mark.xdist_group('one')\n"
-    (home / "tests/python/test_run.py").write_text(f"# plimsoll_run\n{marks}def test_a(): time.sleep(0.3)\ndef test_b(): pass\n")
-    ran(home)
-    (home / "build/release/bin/plimsoll").write_text("another")
-    assert how_many(home, ALL, "--within", "0.2") == {}
-    assert how_many(home, ALL, "--within", "0.5") == {"run": 2}
-
-
 @pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "2"]], ids=["alone", "xdist"])
 def test_what_would_end_too_late_is_not_begun(home, workers):
-    """It took no time, and there is none."""
-    ran(home, *workers)
-    (home / "build/release/bin/plimsoll").write_text("another")
-    assert how_many(home, ALL, *workers, "--within", "0") == {}
-    assert "1 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
-    assert how_many(home, ALL, *workers, "--within", "600") == {"run": 1}
+    """They took no time, and there is none. The one that failed stands before them, with what it made for its module."""
+    (home / "tests/python/test_run.py").write_text("""# plimsoll_run
+import pytest
+@pytest.fixture(scope="module")
+def shared(): yield
+@pytest.mark.parametrize("n", range(3))
+def test(shared, n): assert n != 0
+""")
+    (home / "tests/python/test_trackers.py").write_text("# MemTracker\ndef test_a(): assert False\ndef test_b(): pass\n")
+    ran(home, *workers, code=1)
+    for changed in ("build/release/bin/plimsoll", "python/plimsoll/trackers/hooks.py"):
+        (home / changed).write_text("another")
+    assert how_many(home, ALL, *workers, "--within", "0", code=1) == {"run": 1, "trackers": 1}
+    assert "3 tests that a change concerns are owed" in (home / "passed.json.owed").read_text()
+    assert how_many(home, ALL, *workers, "--within", "600", code=1) == {"run": 3, "trackers": 2}
 
 
 # -- which are chosen --------------------------------------------------------------------------------------------------------
@@ -207,6 +207,13 @@ def test_what_must_run_is_chosen_whatever_it_takes_and_leaves_less_for_the_other
     must = {UNITS[0], UNITS[4], *UNITS[6:]}
     assert chosen(UNITS, known, changed, 0.0) == must
     assert len(chosen(UNITS, known, changed, 6.0)) == len(must) + 2, "four that are known take four seconds"
+
+
+def test_tests_that_share_what_takes_long_are_chosen_together_or_not_at_all():
+    unit = Unit("a", ("a::0", "a::1"))
+    known = {"a::0": Past("as it was", "then", 5.0), "a::1": Past("as it was", "then", 0.0)}
+    assert chosen([unit], known, OWN, 3.0) == set()
+    assert chosen([unit], known, OWN, 6.0) == {unit}
 
 
 def test_what_is_too_long_for_the_rest_of_the_time_leaves_it_to_others():
