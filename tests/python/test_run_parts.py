@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from plimsoll.run import blocks, contents, lines, native_stack, peaks, phases, stop
+from plimsoll.run import autograd_threads, blocks, contents, lines, native_stack, peaks, phases, stop
 from plimsoll.run.peaks import Window
 
 HOME = str(Path(blocks.__file__).parents[2])
@@ -191,3 +192,22 @@ def test_a_deleted_folder_is_survived(tmp_path):
     (tmp_path / "gone").mkdir()
     run = subprocess.run([sys.executable, "-c", code, HOME], cwd=tmp_path / "gone", capture_output=True, text=True)
     assert run.stdout == "/a.py\n", run.stderr
+
+
+def test_the_end_waits_for_threads_of_autograd_that_are_not_asleep(tmp_path):
+    def task(number, name, state):
+        (tmp_path / str(number)).mkdir(exist_ok=True)
+        (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) {state} 1 1 1")
+
+    def rest(seconds):
+        return autograd_threads.let_rest(seconds, str(tmp_path))
+
+    task(1, "python) R (", "R")
+    assert rest(0), "there are none"
+    task(2, "pt_autograd_0", "R")
+    assert not rest(0.01)
+    threading.Timer(0.05, task, (2, "pt_autograd_0", "S")).start()
+    assert rest(60)
+    task(3, "pt_autograd_1", "D")
+    assert not rest(0.01)
+    assert autograd_threads.let_rest(0, str(tmp_path / "nowhere"))

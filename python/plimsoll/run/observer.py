@@ -8,7 +8,7 @@ import time
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from plimsoll.run import control, foreach_sharding, host_values, own_libraries, processes, record
+from plimsoll.run import autograd_threads, control, foreach_sharding, host_values, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
 from plimsoll.run.late_compiler import LateCompiler
@@ -144,6 +144,7 @@ class Observer:
                 self._defects.guarded(None, watch.write_snapshot, self._settings.snapshot, self._error)
         if is_main or (watch is not None and watch.peaks.devices):
             self._write(complete=True)
+        autograd_threads.let_rest()
 
     def _write(self, complete: bool) -> None:
         seen, steps = NOTHING_SEEN, "[]"
