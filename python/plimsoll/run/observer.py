@@ -29,6 +29,7 @@ class Observer:
         self._settings = settings
         self._script = script
         self._control: Optional[control.Control] = None
+        self._lone_rank: Optional[ModuleType] = None
         self._watch: Optional[Watch] = None
         self._stop = Stop(settings.steps)
         self._progress = Progress(settings.progress and settings.is_main)
@@ -79,6 +80,7 @@ class Observer:
             from plimsoll.run import lone_rank
 
             lone_rank.install()
+            self._lone_rank = lone_rank
 
     def _install(self, torch: Any) -> None:
         if not hasattr(torch._C, "_cuda_memoryStats"):
@@ -144,6 +146,8 @@ class Observer:
                 self._defects.guarded(None, watch.write_snapshot, self._settings.snapshot, self._error)
         if is_main or (watch is not None and watch.peaks.devices):
             self._write(complete=True)
+        if self._lone_rank is not None:
+            self._lone_rank.script_ended()
         autograd_threads.let_rest()
 
     def _write(self, complete: bool) -> None:

@@ -26,7 +26,7 @@ Device memory is never saved by this package: every allocation that torch makes 
 import sys
 from typing import Any, Dict
 
-__all__ = ["install"]
+__all__ = ["install", "script_ended"]
 
 _installed = False
 
@@ -56,6 +56,15 @@ def install() -> None:
     fsdp1_state.install()
     pieces.install()
     pipelining.install()
+
+
+def script_ended() -> None:
+    """A group that the script has not destroyed may live on while the process is taken apart, and its watchdog with it. With
+    nothing left to look at the watchdog asks CUDA for nothing, which torch would answer by an abort at that point."""
+    if _installed:
+        from plimsoll.run.lone_rank import left_works
+
+        left_works.let_the_watchdog_look()
 
 
 def _rebind(replacements: Dict[str, Any]) -> None:
