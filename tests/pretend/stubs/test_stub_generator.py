@@ -43,6 +43,12 @@ class SmallTorch(unittest.TestCase):
         subprocess.run(command, input=source, text=True, check=True)
         return path
 
+    def object(self, source):
+        """Compiles what a face defines itself, and returns its path."""
+        path = os.path.join(self.folder, "by_hand.o")
+        subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", path], input=source, text=True, check=True)
+        return path
+
     def runtime(self):
         source = "int cudaMalloc(void) { return 0; } int cudaFree(void) { return 0; } int cudaTable[4];"
         return self.library(self.vendor, "libcudart.so.13", source, version_script=RUNTIME)
@@ -86,9 +92,8 @@ class SmallTorch(unittest.TestCase):
     def test_what_the_objects_define_needs_no_stub(self):
         self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
         self.plan()
-        by_hand = os.path.join(self.folder, "by_hand.o")
         source = 'int cudaMalloc(void) { return 0; } __attribute__((visibility("hidden"))) int cudaFree(void) { return 0; }'
-        subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", by_hand], input=source, text=True, check=True)
+        by_hand = self.object(source)
         out = os.path.join(self.folder, "stubs_runtime.c")
         plan = os.path.join(self.plan_folder, "plan.json")
         self.assertEqual(self.generate("stubs", "--plan", plan, "--face", "runtime", "--out", out, by_hand)[0], 0)
@@ -100,9 +105,8 @@ class SmallTorch(unittest.TestCase):
     def test_what_a_header_declares_besides_gets_a_stub_unless_it_is_pretended_in_another_version(self):
         self.torch("int cudaMalloc(void); int use(void) { return cudaMalloc(); }")
         self.plan()
-        by_hand = os.path.join(self.folder, "by_hand.o")
         source = "int cudaMalloc(void) { return 0; } int cudaEventElapsed(void) { return 0; } int cudaPack_v2(void) { return 0; }"
-        subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", by_hand], input=source, text=True, check=True)
+        by_hand = self.object(source)
         header = os.path.join(self.folder, "cuda_runtime_api.h")
         with open(header, "w", encoding="utf-8") as file:
             file.write(
