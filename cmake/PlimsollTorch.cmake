@@ -36,20 +36,12 @@ if(plimsoll_has_torch)
   target_include_directories(plimsoll_torch SYSTEM INTERFACE "${plimsoll_cuda_include}")
 endif()
 
-# Headers that every file here needs cost 20 to 40 s; they are compiled once. ccache takes part only where it is told that the
-# header's date does not matter (its contents always do; GCC's have half a gigabyte, and ccache is given their sum).
+# Headers that every file here needs cost 20 to 40 s; they are compiled once.
 add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
   plimsoll_torch_headers PRIVATE <torch/nn/module.h> <torch/nn/modules/container/any.h> <torch/csrc/autograd/engine.h>
   <ATen/Functions.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
-if(PLIMSOLL_CCACHE)
-  set(plimsoll_torch_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
-  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    list(INSERT plimsoll_torch_launcher 1 CCACHE_PCH_EXTSUM=1)
-  endif()
-  set_target_properties(plimsoll_torch_headers PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
-endif()
 if(PLIMSOLL_CCACHE AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(compiled_headers "${PROJECT_BINARY_DIR}/CMakeFiles/plimsoll_torch_headers.dir/cmake_pch.hxx.gch")
   add_custom_command(
@@ -65,20 +57,14 @@ if(cores LESS 5 AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 # How a target that sees torch is compiled: all alike, libraries and programs, or the compiler would refuse the headers.
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(torch_compile_options -fPIC "SHELL:-Xclang -fno-pch-timestamp")
-else()
-  set(torch_compile_options -fPIC -fpch-preprocess)
-endif()
-target_compile_options(plimsoll_torch_headers PRIVATE ${torch_compile_options})
+target_compile_options(plimsoll_torch_headers PRIVATE -fPIC)
+plimsoll_take_headers(plimsoll_torch_headers)
 set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 function(plimsoll_compile_with_torch target)
   target_precompile_headers(${target} REUSE_FROM plimsoll_torch_headers)
-  target_compile_options(${target} PRIVATE ${torch_compile_options})
+  target_compile_options(${target} PRIVATE -fPIC)
+  plimsoll_take_headers(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD_BATCH_SIZE "${files_as_one}")
-  if(PLIMSOLL_CCACHE)
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${plimsoll_torch_launcher}")
-  endif()
 endfunction()
 # plimsoll_add_torch_layer(NAME LAYER…): the library of a folder that sees torch, on the layers below it.
 function(plimsoll_add_torch_layer name)

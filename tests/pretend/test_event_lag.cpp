@@ -1,6 +1,5 @@
 // A machine whose events complete some launches after they were recorded.
 
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

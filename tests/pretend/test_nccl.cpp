@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plimsoll/pretend/model/control.h"
@@ -224,4 +226,30 @@ TEST_CASE("one process may hold a communicator for each of its devices") {
   void* missing = nullptr;
   const int devices[] = {machine().device_count()};
   CHECK(ncclCommInitAll(&missing, 1, devices) == kInvalidArgument);
+}
+
+TEST_CASE("threads make, use and leave communicators of their own at the same time") {
+  const Bytes before = nccl_bytes();
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 50; ++round) {
+        UniqueId id{};
+        void *communicator = nullptr, *half = nullptr;
+        int error = -1;
+        failures += ncclGetUniqueId(&id) != 0;
+        failures += ncclCommInitRankConfig(&communicator, 8, id, t, nullptr) != 0;
+        failures += ncclCommSplit(communicator, t % 2, t, &half, nullptr) != 0;
+        for (void* one : {communicator, half}) {
+          failures += ncclAllReduce(nullptr, nullptr, 1024, kFloat32, 0, one, nullptr) != 0;
+          failures += ncclCommGetAsyncError(one, &error) != 0 || error != 0; // As NCCL's watchdog asks.
+          failures += ncclCommDestroy(one) != 0;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(nccl_bytes() == before);
 }

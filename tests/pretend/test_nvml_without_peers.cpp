@@ -1,6 +1,5 @@
 // NVML's face, on a machine of cards that cannot reach each other's memory.
 
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,6 +1,5 @@
 // A machine of cards that cannot reach each other's memory.
 
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
