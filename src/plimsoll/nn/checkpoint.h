@@ -27,7 +27,7 @@
 namespace plimsoll::nn {
 
 /// Whether this thread is running a checkpointed function again.
-inline bool recomputing() noexcept { return detail::recomputation_depth != 0; }
+inline bool recomputing() noexcept { return detail::RecomputationScope::under_way(); }
 
 namespace detail {
 

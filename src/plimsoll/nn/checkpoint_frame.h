@@ -14,22 +14,15 @@
 #include <mutex>
 #include <vector>
 
+#include "plimsoll/base/thread_scope.h"
 #include "plimsoll/nn/checkpoint_environment.h"
 #include "plimsoll/nn/checkpoint_options.h"
 #include "plimsoll/nn/saved_tensor_hooks.h"
 
 namespace plimsoll::nn::detail {
 
-/// How many recomputations this thread is in.
-inline constinit thread_local int recomputation_depth = 0;
-
-class RecomputationScope {
- public:
-  RecomputationScope() { recomputation_depth++; }
-  ~RecomputationScope() { recomputation_depth--; }
-  RecomputationScope(const RecomputationScope&) = delete;
-  RecomputationScope& operator=(const RecomputationScope&) = delete;
-};
+/// While it lives, this thread recomputes what a checkpoint did not keep.
+class RecomputationScope : public ThreadScope<RecomputationScope> {};
 
 /// One checkpointed call: what is needed to run it again, and what the runs made. Mirrors _CheckpointFrame and its
 /// hooks (torch/utils/checkpoint.py, torch 2.13).

@@ -11,8 +11,6 @@ namespace {
 using StepHooks = HookList<StepHook>;
 using StateHooks = HookList<StateHook>;
 
-constinit thread_local int state_creations = 0;
-
 // Never destroyed: an optimizer with static storage may step, or a handle be removed, after main.
 StepHooks& before_any_step() {
   static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
@@ -113,10 +111,6 @@ bool StepObservable::has_state_hooks() noexcept { return !state_of_any().empty()
 
 void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, before_any_step()); }
 void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, after_any_step()); }
-
-StateCreation::StateCreation() { ++state_creations; }
-StateCreation::~StateCreation() { --state_creations; }
-bool StateCreation::under_way() noexcept { return state_creations != 0; }
 
 HookHandle register_global_step_pre_hook(StepHook hook) {
   return before_any_step().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);

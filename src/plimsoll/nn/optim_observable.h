@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/base/thread_scope.h"
 #include "plimsoll/nn/hook_handle.h"
 #include "plimsoll/nn/hook_list.h"
 
@@ -87,14 +88,6 @@ void foreign_step_begins(StepObservable& optimizer);
 void foreign_step_over(StepObservable& optimizer);
 
 /// While it lives, what this thread allocates is state of an optimizer, until it is told of.
-class StateCreation {
- public:
-  StateCreation();
-  ~StateCreation();
-  StateCreation(const StateCreation&) = delete;
-  StateCreation& operator=(const StateCreation&) = delete;
-
-  static bool under_way() noexcept;
-};
+class StateCreation : public ThreadScope<StateCreation> {};
 
 }  // namespace plimsoll::nn

@@ -1,17 +1,11 @@
 #pragma once
 
+#include "plimsoll/base/thread_scope.h"
+
 namespace plimsoll {
 
 /// While it lives, what this thread allocates are buckets in which gradients are reduced (DistributedDataParallel's), and counts
-/// as gradients from its first instant: nobody outside of torch can name them later. Scopes nest.
-class GradientBuckets {
- public:
-  GradientBuckets();
-  ~GradientBuckets();
-  GradientBuckets(const GradientBuckets&) = delete;
-  GradientBuckets& operator=(const GradientBuckets&) = delete;
-
-  static bool under_way() noexcept;
-};
+/// as gradients from its first instant: nobody outside of torch can name them later.
+class GradientBuckets : public ThreadScope<GradientBuckets> {};
 
 }  // namespace plimsoll
