@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/machine.h"
@@ -46,6 +49,7 @@ using namespace plimsoll::pretend::cudnn_test;
 namespace {
 
 constexpr int kHalf = 2;
+constexpr int kBackendTensor = 17;
 
 struct Backend {
   explicit Backend(int type) { REQUIRE(cudnnBackendCreateDescriptor(type, &get) == 0); }
@@ -200,7 +204,7 @@ TEST_CASE("an operation graph leads to a plan that runs") {
 }
 
 TEST_CASE("a finalized descriptor does not change, and an incomplete one is not finalized") {
-  Backend plan(5), tensor(17), engine(2);
+  Backend plan(5), tensor(kBackendTensor), engine(2);
   CHECK(cudnnBackendFinalize(plan.get) == kBadParam);
   CHECK(cudnnBackendFinalize(engine.get) == kBadParam);
   const std::int64_t sizes[] = {2, 3};
@@ -223,4 +227,32 @@ TEST_CASE("the loss's workspace grows with the longest label that the descriptor
   std::size_t bytes = 0;
   REQUIRE(cudnnGetCTCLossWorkspaceSize_v8(handle.get, 0, loss.get, probabilities.get, nullptr, &bytes) == 0);
   CHECK(bytes == 50 * 3 * (20 + 2 * 21) * sizeof(float));
+}
+
+TEST_CASE("threads make handles and descriptors of their own at the same time, as forward and autograd do") {
+  const auto of_handles = [] { return control::memory(0).used_by[static_cast<int>(Reason::kHandles)]; };
+  const plimsoll::Bytes before = of_handles();
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 100; ++round) {
+        void *handle = nullptr, *tensor = nullptr, *operation = nullptr;
+        std::size_t bytes = 0;
+        const int sizes[] = {t + 1, 3, 5}, strides[] = {15, 5, 1};
+        failures += cudnnCreate(&handle) != 0;
+        failures += of_handles() < before + control::profile().cudnn_handle;
+        failures += cudnnCreateTensorDescriptor(&tensor) != 0;
+        failures += cudnnSetTensorNdDescriptor(tensor, kHalf, 3, sizes, strides) != 0;
+        failures += cudnnGetTensorSizeInBytes(tensor, &bytes) != 0 || bytes != 2 * 15 * static_cast<std::size_t>(t + 1);
+        failures += cudnnBackendCreateDescriptor(kBackendTensor, &operation) != 0;
+        failures += cudnnBackendDestroyDescriptor(operation) != 0;
+        failures += cudnnDestroyTensorDescriptor(tensor) != 0;
+        failures += cudnnDestroy(handle) != 0;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(of_handles() == before);
 }

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 #include "pretend/recorder.h"
 
@@ -108,4 +111,25 @@ TEST_CASE("bad plans are refused") {
   CHECK(cufftXtMakePlanMany(plan, 4, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, kC32F) == kInvalidSize);
   CHECK(cufftXtMakePlanMany(plan, 1, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, 99) == kInvalidType);
   CHECK(cufftDestroy(plan) == kSuccess);
+}
+
+TEST_CASE("threads make, run and destroy plans of their own at the same time") {
+  const plimsoll::Bytes before = handle_bytes();
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 100; ++round) {
+        int plan = 0;
+        std::size_t work = 0;
+        failures += cufftPlan1d(&plan, 1000, kC2C, t + 1) != kSuccess;
+        failures += cufftGetSize(plan, &work) != kSuccess || work != 1000 * 8 * static_cast<std::size_t>(t + 1);
+        failures += cufftExecC2C(plan, nullptr, nullptr, -1) != kSuccess;
+        failures += cufftDestroy(plan) != kSuccess;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(handle_bytes() == before);
 }

@@ -253,3 +253,26 @@ TEST_CASE("threads make, use and leave communicators of their own at the same ti
   CHECK(failures == 0);
   CHECK(nccl_bytes() == before);
 }
+
+TEST_CASE("a communicator that forward and autograd use first at the same time is connected once") {
+  const Bytes before = nccl_bytes();
+  for (int round = 0; round < 100; ++round) {
+    UniqueId id{};
+    void* communicator = nullptr;
+    REQUIRE(ncclGetUniqueId(&id) == 0);
+    REQUIRE(ncclCommInitRankConfig(&communicator, 8, id, 0, nullptr) == 0);
+    std::atomic<int> failures{0}, waiting{2};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&] {
+        for (--waiting; waiting != 0;) std::this_thread::yield();
+        failures += ncclAllReduce(nullptr, nullptr, 1024, kFloat32, 0, communicator, nullptr) != 0;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(failures == 0);
+    CHECK(nccl_bytes() == before + control::profile().nccl.of(8));
+    CHECK(ncclCommDestroy(communicator) == 0);
+  }
+  CHECK(nccl_bytes() == before);
+}

@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/machine.h"
@@ -164,4 +167,29 @@ TEST_CASE("links are not told, and the card is on no fabric") {
   CHECK(fabric.state == 0);
   CHECK(fabric.version == (36 | 2U << 24));
   CHECK(fabric.guard == 0xABCD);
+}
+
+TEST_CASE("threads ask between their own initialisation and shutdown, whatever the others do") {
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        unsigned count = 0;
+        void* card = nullptr;
+        char name[96] = {};
+        unsigned long long memory[3] = {};
+        failures += nvmlInit_v2() != 0;
+        failures += nvmlDeviceGetCount_v2(&count) != 0 || count == 0;
+        failures += nvmlDeviceGetHandleByIndex_v2(0, &card) != 0;
+        failures += nvmlDeviceGetName(card, name, sizeof(name)) != 0 || control::profile().device_name != name;
+        failures += nvmlDeviceGetMemoryInfo(card, memory) != 0 || memory[1] + memory[2] != memory[0];
+        failures += nvmlShutdown() != 0;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetCount_v2(&count) == 1);  // All have left.
 }

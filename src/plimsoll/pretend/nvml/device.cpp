@@ -76,8 +76,11 @@ PLIMSOLL_API int nvmlInit_v2() { return init(); }
 PLIMSOLL_API int nvmlInitWithFlags(unsigned /*flags*/) { return init(); }
 
 PLIMSOLL_API int nvmlShutdown() {
-  if (users.fetch_sub(1, std::memory_order_acq_rel) > 0) return kSuccess;
-  users.fetch_add(1, std::memory_order_acq_rel);
+  // One shutdown too many must not be seen by a thread that initialised: the count never goes below none.
+  int seen = users.load(std::memory_order_acquire);
+  while (seen > 0) {
+    if (users.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel)) return kSuccess;
+  }
   return kUninitialized;
 }
 
