@@ -5,10 +5,10 @@ Every kind of state dict is saved, has what the whole model has, takes the memor
 
 import gc
 import itertools
-import os
 
 import torch
 import torch.distributed as dist
+from lone_rank_place import device, rank, world
 from torch.distributed.fsdp import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
@@ -20,8 +20,6 @@ from torch.distributed.fsdp import (
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
-rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 WIDTH, LAYERS = 512, 4
 
 

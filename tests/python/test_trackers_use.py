@@ -7,8 +7,8 @@ import claims
 import needs
 import pytest
 
-NAMES = ("trackers_use.py", "trackers_hooks.py", "trackers_raising.py", "trackers_beside.py")
-PROGRAMS = [Path(__file__).with_name(name) for name in NAMES]
+NAMES = ("trackers_use", "trackers_entered", "trackers_hooks", "trackers_hooks_backward", "trackers_raising", "trackers_beside")
+PROGRAMS = [Path(__file__).with_name(f"{name}.py") for name in NAMES]
 WHY_NOT = needs.why_no_package()
 pytestmark = [
     pytest.mark.xdist_group("trackers_use"),  # What a program says is kept for all tests.
