@@ -1,9 +1,11 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include "plimsoll/python/py_capture.h"
 #include "plimsoll/python/py_fsdp.h"
 #include "plimsoll/python/py_hooks.h"
 #include "plimsoll/python/py_leaf_hooks.h"
 #include "plimsoll/python/py_mod_tracker.h"
+#include "plimsoll/python/py_scopes.h"
 #include "plimsoll/python/py_tensors.h"
 #include "plimsoll/python/py_tracker.h"
 
@@ -15,7 +17,9 @@ void bind_all(py::module_& module) {
   plimsoll::python::install_leaf_hooks();
   plimsoll::python::bind_trackers(module);
   plimsoll::python::bind_mod_tracker(module);
+  plimsoll::python::bind_capture(module);
   plimsoll::python::bind_hooks(module);
+  plimsoll::python::bind_scopes(module);
   plimsoll::python::bind_fsdp(module);
 }
 

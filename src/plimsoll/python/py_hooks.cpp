@@ -1,29 +1,19 @@
 #include "plimsoll/python/py_hooks.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "plimsoll/capture/capture.h"
-#include "plimsoll/capture/cuda_trace.h"
-#include "plimsoll/capture/noted_storages.h"
-#include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/hooks.h"
 #include "plimsoll/python/py_module.h"
-#include "plimsoll/python/py_optimizer.h"
 #include "plimsoll/python/py_tensors.h"
-#include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll::python {
 
@@ -248,33 +238,6 @@ PyMethodDef module_hooks[] = {
     {"call_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_forward)), METH_FASTCALL, nullptr},
 };
 
-void step_begins(py::object optimizer) {
-  PyOptimizer observed(std::move(optimizer));
-  nn::foreign_step_begins(observed);
-}
-
-void step_over(py::object optimizer) {
-  PyOptimizer observed(std::move(optimizer));
-  nn::foreign_step_over(observed);
-}
-
-/// Scopes of C++ that Python enters and leaves. On one thread, nested.
-template <class Scope>
-void bind_scope(py::module_& module, const char* name) {
-  struct Held {
-    std::optional<Scope> scope;
-  };
-  py::class_<Held>(module, name)
-      .def(py::init<>())
-      .def("__enter__", [](Held& held) { held.scope.emplace(); })
-      .def("__exit__", [](Held& held, const py::args&) { held.scope.reset(); });
-}
-
-c10::Storage storage_of(py::handle storage) {
-  TORCH_CHECK_TYPE(torch::isStorage(storage.ptr()), "expected an UntypedStorage");
-  return torch::createStorage(storage.ptr());
-}
-
 }  // namespace
 
 const PyCall& PyCall::current() {
@@ -315,25 +278,6 @@ void bind_hooks(py::module_& module) {
   module.def(
       "set_on_defect", [](const py::object& function) { Callbacks::of_process().on_defect = none_as_null(function); },
       "function"_a);
-  module.def("step_begins", &step_begins);
-  module.def("step_over", &step_over);
-  module.def("in_backward", [] { return torch::autograd::get_current_graph_task_id() != -1; });
-  bind_scope<nn::detail::RecomputationScope>(module, "Recomputation");
-  bind_scope<nn::StateCreation>(module, "StateCreation");
-  bind_scope<GradientBuckets>(module, "GradientBuckets");
-
-  module.def("wait_for_cuda", &capture::wait_for_cuda);
-  module.def("start_late_sources", &capture::start_late_sources);
-  module.def(
-      "note_storage",
-      [](py::handle storage, const at::Device& device, std::uint64_t bytes) {
-        return capture::note_storage(storage_of(storage), device, bytes);
-      },
-      "storage"_a, "device"_a, "bytes"_a);
-  module.def(
-      "noted_storage_resized",
-      [](py::handle storage, std::uint64_t bytes) { capture::noted_storage_resized(storage_of(storage), bytes); },
-      "storage"_a, "bytes"_a);
 }
 
 }  // namespace plimsoll::python
