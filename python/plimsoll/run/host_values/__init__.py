@@ -6,6 +6,7 @@ is none, valid arguments that are refused. There the host answers:
 
 =================  =====================================================================================================
 transformers       ``transformers.py``: a generation ends at its length
+                   ``attention_masks.py``: a batch that the host sent without padding needs no mask (``known_values.py``)
 accelerate         ``accelerate.py``: generators' states, and sizes, that ranks are to agree on are this rank's
 torch's own        ``distributions.py``: arguments on the device are taken to be valid
 =================  =====================================================================================================
@@ -24,11 +25,14 @@ __all__ = ["install"]
 
 def install(defects: Defects) -> None:
     """Call after `import torch`; each library is changed when the script imports it."""
-    from plimsoll.run.host_values import accelerate, distributions, transformers
+    from plimsoll.run.host_values import accelerate, attention_masks, distributions, transformers
 
     answers = {
         "transformers.generation.stopping_criteria": transformers.note_the_length,
         "transformers.generation.utils": functools.partial(transformers.end_at_the_length, defects),
+        "transformers.masking_utils": attention_masks.answer,
+        "transformers.modeling_attn_mask_utils": attention_masks.answer,
+        "transformers.modeling_flash_attention_utils": attention_masks.answer,
         "accelerate.utils.random": accelerate.keep_generators,
         "accelerate.utils.operations": accelerate.keep_sizes,
         "torch.distributions.distribution": distributions.take_as_valid,

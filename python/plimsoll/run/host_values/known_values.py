@@ -1,0 +1,149 @@
+"""What small tensors on the device hold, where the host knows it: it sent whole numbers, or had the tensor filled with one number.
+
+[Note: what is known] The operators that move a host's tensor and that fill with one number are given kernels that do what they did and
+keep beside the result's memory what it holds: with the storage, so that it goes when the memory goes, and that views have it too.
+Whatever writes there afterwards raises torch's version counter, and nothing is known any more.
+
+What is computed from known tensors is known within `KnownValues`, which libraries' own questions are asked in: an operator runs on the
+device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
+dimensions than a batch of sequences is not followed: it may be large, and no question is about it.
+
+A torch that does not tell its kernels (before 2.10) leaves both as they are: nothing is known.
+"""
+
+import functools
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+_ATTRIBUTE = "_plimsoll_known"
+_MOST_NUMBERS = 1 << 22
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_OF_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+_Number = Union[bool, int, float, complex]
+_Kernel = Callable[..., torch.Tensor]
+_kept: List[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+
+
+class _Known(NamedTuple):
+    numbers: Union[torch.Tensor, _Number]  # flat, in the storage's order; or one number that is everywhere
+    dtype: torch.dtype
+    version: Optional[int]
+
+
+def _version(tensor: torch.Tensor) -> Optional[int]:
+    return None if tensor.is_inference() else tensor._version
+
+
+def _is_small(tensor: Any) -> bool:
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.is_cuda
+        and tensor.dim() <= 2
+        and tensor.layout is torch.strided
+        and 0 < tensor.numel() <= _MOST_NUMBERS
+        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()  # and has all of its memory
+    )
+
+
+def _keep(tensor: torch.Tensor, numbers: Union[torch.Tensor, _Number]) -> None:
+    vars(tensor.untyped_storage())[_ATTRIBUTE] = _Known(numbers, tensor.dtype, _version(tensor))
+
+
+def note(tensor: torch.Tensor, numbers: torch.Tensor) -> None:
+    """From now on the host knows what `tensor` holds, where it is small and of whole numbers."""
+    if tensor.dtype in _WHOLE and _is_small(tensor):
+        flat = torch.empty(tensor.numel(), dtype=tensor.dtype)
+        flat.as_strided(tensor.size(), tensor.stride()).copy_(numbers)
+        _keep(tensor, flat)
+
+
+def on_host(tensor: torch.Tensor) -> Optional[torch.Tensor]:
+    """What it holds, as a tensor of the host; None where that is not known."""
+    if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.layout is not torch.strided:
+        return None
+    known = vars(tensor.untyped_storage()).get(_ATTRIBUTE)
+    if known is None or known.dtype != tensor.dtype or known.version != _version(tensor):
+        return None
+    if not isinstance(known.numbers, torch.Tensor):
+        return torch.tensor(known.numbers, dtype=known.dtype).expand(tensor.size())
+    return known.numbers.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+# -- where numbers come from -----------------------------------------------------------------------------------------------
+
+
+def begin() -> None:
+    """REQUIRES: torch is imported. What was sent before is not known."""
+    if _kept or not hasattr(torch.library, "get_kernel"):
+        return
+    aten = torch.library.Library("aten", "IMPL")
+    _kept.append(aten)
+    for name, by in (("_to_copy", _sent), ("fill_.Scalar", _filled)):
+        kernel = torch.library.get_kernel(f"aten::{name}", "CUDA")
+        aten.impl(name, functools.partial(by, kernel.call_boxed), "CUDA", with_keyset=True)
+
+
+def _sent(move: _Kernel, keys: torch.DispatchKeySet, value: Any, **options: Any) -> torch.Tensor:
+    # A number that C++ holds as a tensor comes to a kernel of Python's as a number.
+    given = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_OF_NUMBERS[type(value)])
+    found = move(keys, given, **options)
+    if found.dtype in _WHOLE and _is_small(found):
+        numbers = given if given.device.type == "cpu" else on_host(given)
+        if numbers is not None:
+            note(found, numbers)
+    return found
+
+
+def _filled(fill: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, value: _Number) -> torch.Tensor:
+    found = fill(keys, tensor, value)
+    if _is_small(tensor):
+        _keep(tensor, value)
+    return found
+
+
+# -- what is computed from them --------------------------------------------------------------------------------------------
+
+
+class KnownValues(TorchDispatchMode):
+    """Within it, what is computed from what the host knows is known, and read back as it is."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        options = kwargs or {}
+        found = func(*args, **options)
+        if func is torch.ops.aten._local_scalar_dense.default:
+            numbers = _computed_on_host(func, args, options)
+            return found if numbers is None else numbers
+        if _is_small(found) and found.dtype in _WHOLE and on_host(found) is None and not func._schema.is_mutable:
+            numbers = _computed_on_host(func, args, options)
+            if isinstance(numbers, torch.Tensor):
+                note(found, numbers)
+        return found
+
+
+def _computed_on_host(func: Any, args: Tuple[Any, ...], options: Dict[str, Any]) -> Any:
+    """What the operator gives on the host; None where not all of its arguments are known there, or none decides what it gives."""
+    if torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.__name__:
+        return None
+    given = [value for value in tree_leaves((args, options)) if isinstance(value, torch.Tensor)]
+    if any(tensor.device.type != "cpu" and on_host(tensor) is None for tensor in given):
+        return None
+    args, options = tree_map_only(torch.Tensor, lambda tensor: on_host(tensor) if tensor.is_cuda else tensor, (args, options))
+    args, options = tree_map_only(torch.device, lambda _: torch.device("cpu"), (args, options))
+    return func(*args, **options)
+
+
+def where_known(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which reads back what it then decides by, asked in `KnownValues`."""
+
+    @functools.wraps(function)
+    def asked(*args: Any, **options: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return function(*args, **options)
+        with KnownValues():
+            return function(*args, **options)
+
+    return asked
