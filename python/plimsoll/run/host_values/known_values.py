@@ -1,8 +1,8 @@
 """What small tensors on the device hold, where the host knows it: it sent whole numbers, or had the tensor filled with one number.
 
-[Note: what is known] The operators that move a host's tensor and that fill with one number are given kernels that do what they did and
-keep beside the result's memory what it holds: with the storage, so that it goes when the memory goes, and that views have it too.
-Whatever writes there afterwards raises torch's version counter, and nothing is known any more.
+[Note: what is known] The operators that move a host's tensor, that fill with one number, and that tell where one is (padding), are given
+kernels that do what they did and keep beside the result's memory what it holds: with the storage, so that it goes when the memory goes,
+and that views have it too. Whatever writes there afterwards raises torch's version counter, and nothing is known any more.
 
 What is computed from known tensors is known within `KnownValues`, which libraries' own questions are asked in: an operator runs on the
 device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
@@ -82,7 +82,8 @@ def begin() -> None:
         return
     aten = torch.library.Library("aten", "IMPL")
     _kept.append(aten)
-    for name, by in (("_to_copy", _sent), ("fill_.Scalar", _filled)):
+    kernels = {"_to_copy": _sent, "fill_.Scalar": _filled, "eq.Scalar": _compared(torch.eq), "ne.Scalar": _compared(torch.ne)}
+    for name, by in kernels.items():
         kernel = torch.library.get_kernel(f"aten::{name}", "CUDA")
         aten.impl(name, functools.partial(by, kernel.call_boxed), "CUDA", with_keyset=True)
 
@@ -103,6 +104,17 @@ def _filled(fill: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, val
     if _is_small(tensor):
         _keep(tensor, value)
     return found
+
+
+def _compared(operator: Callable[[torch.Tensor, _Number], torch.Tensor]) -> _Kernel:
+    def compared(compare: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, value: _Number) -> torch.Tensor:
+        found = compare(keys, tensor, value)
+        numbers = on_host(tensor) if _is_small(found) else None
+        if numbers is not None:
+            note(found, operator(numbers, value))
+        return found
+
+    return compared
 
 
 # -- what is computed from them --------------------------------------------------------------------------------------------
