@@ -83,3 +83,17 @@ def test_allocator_settings_work_on_older_versions(each_run, alloc_conf):
 def test_every_library_of_cuda_12_answers(each_run):
     # Where torch has an extension for NVSHMEM, that cannot be started.
     each_run(HOME / "tests" / "python" / "every_library.py", unpretended=["nvshmemx_get_uniqueid"])
+
+
+def test_what_the_host_sent_is_known_where_torch_tells_its_kernels(each_run, script):
+    text = """
+    import torch
+    from plimsoll.run.host_values import known_values
+    known_values.begin()
+    sent = torch.ones(2, 3, dtype=torch.long).cuda()
+    is_known = hasattr(torch.library, "get_kernel")
+    assert (known_values.on_host(sent) is not None) == is_known
+    assert known_values.where_known(lambda: bool((sent[:, 1:] == 1).all()))() == is_known
+    assert torch.tensor(1.5, device="cuda").half().dtype == torch.half
+    """
+    each_run(script(text))

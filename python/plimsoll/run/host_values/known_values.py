@@ -8,7 +8,7 @@ What is computed from known tensors is known within `KnownValues`, which librari
 device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
 dimensions than a batch of sequences is not followed: it may be large, and no question is about it.
 
-A torch that does not tell its kernels (before 2.10) leaves both as they are: nothing is known.
+A torch that does not tell its kernels (before 2.9) leaves both as they are: nothing is known.
 """
 
 import functools
