@@ -49,6 +49,21 @@ def test_a_plain_loop_is_told_by_category_and_module(plimsoll_run, script):
     assert not any(module["fsdp_unit"] for module in modules.values())
 
 
+def test_what_no_module_made_before_the_first_step_is_no_activation(plimsoll_run, script):
+    copies = """
+    import copy
+    average, shadow = copy.deepcopy(model).requires_grad_(False), [p.detach().clone() for p in model.parameters()]
+    data = torch.zeros(1000, 128, device="cuda")
+    step(); step()
+    """
+    parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
+    plain, _ = contents(plimsoll_run(script(PLAIN + "    step(); step()\n")))
+    categories, modules = contents(plimsoll_run(script(PLAIN + copies)))
+    assert categories.pop("Other") == 2 * parameters + 1000 * 128 * 4
+    assert categories == plain
+    assert [name for name, module in modules.items() if "Other" in module["at_peak"]] == ["(no module)"]
+
+
 def test_models_that_are_gone_at_the_end_are_still_known(plimsoll_run, script):
     _, modules = contents(plimsoll_run(script(PLAIN + "    step()\n    del model, optimizer, step\n")))
     assert modules["2"]["type"] == "Linear" and modules["2"]["total_bytes"] > 0

@@ -37,6 +37,26 @@ TEST_CASE("tracking lasts until the outermost scope ends") {
   CHECK(bytes_of(tracker, "Other") == 3000);
 }
 
+TEST_CASE("while training is prepared, what no module makes is no activation") {
+  MemTracker tracker;
+  const auto scope = tracker.enter();
+  tracker.set_preparing(true);
+  models::Twice model(4);
+  const auto data = bytes(100);
+  CHECK(bytes_of(tracker, "Activation") == 0);
+  const auto made = bytes_of(tracker, "Other");
+  const auto output = model(at::ones({3, 4}));
+  CHECK(bytes_of(tracker, "Activation") > 0);
+  CHECK(bytes_of(tracker, "Parameter") > 0);
+  output.sum().backward();
+  CHECK(bytes_of(tracker, "Gradient") > 0);
+  CHECK(bytes_of(tracker, "Other") == made - bytes_of(tracker, "Parameter"));
+  tracker.set_preparing(false);
+  const auto activations = bytes_of(tracker, "Activation");
+  const auto batch = bytes(40);
+  CHECK(bytes_of(tracker, "Activation") == activations + 40);
+}
+
 TEST_CASE("the run's peak counts from the outermost enter and stays when the scope is left") {
   MemTracker tracker;
   const auto kept = bytes(100);

@@ -43,6 +43,7 @@ class Attribution:
         self._hooks: Optional[Any] = None
         self._patches: Optional[Any] = None
         self._trees = Trees()
+        self._is_preparing = True  # no step has begun: what no module makes is data, or a copy of weights, and no activation
         self._compiled = 0  # how deep in compiled code the script is
         self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()  # states of FSDP2
         self.reason: Optional[str] = None  # why there are no categories
@@ -66,6 +67,7 @@ class Attribution:
         self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
         self._hooks.guard_with(self._defects)
         self._native.enter()
+        self._native.set_preparing(True)
         if self._compiled:  # CUDA's first use is in compiled code.
             self._hooks.suspend()
         self._hooks.acquire()
@@ -96,10 +98,15 @@ class Attribution:
         self._followed.clear()
         self._native = self._hooks = self._patches = None
 
-    def at_border(self) -> None:
-        """A phase ended: models that are new are looked at now, for at the end they may be gone."""
-        if self._native is not None:
-            self._trees.look(self._native.roots())
+    def at_border(self, training: bool) -> None:
+        """A phase ended: models that are new are looked at now, for at the end they may be gone. `training`: the first step begins,
+        or has begun."""
+        if self._native is None:
+            return
+        self._trees.look(self._native.roots())
+        if training and self._is_preparing:
+            self._is_preparing = False
+            self._native.set_preparing(False)
 
     # -- compiled code -----------------------------------------------------------------------------------------------------
 
@@ -153,7 +160,7 @@ class Attribution:
         if self._native is None:
             return
         assert self._hooks is not None
-        self.at_border()
+        self.at_border(training=False)
         self._hooks.release()
         if self._patches is not None:
             self._patches.release()

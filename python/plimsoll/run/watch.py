@@ -100,7 +100,7 @@ class Watch:
     def _cut(self) -> Windows:
         windows: Windows = self._defects.guarded({}, self.peaks.cut)
         self._defects.guarded(None, self._contents.at_border)
-        self._defects.guarded(None, self._attribution.at_border)
+        self._defects.guarded(None, self._attribution.at_border, self.timeline.work > 0)
         return windows
 
     def _user_begins(self) -> None:

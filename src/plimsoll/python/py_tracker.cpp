@@ -111,6 +111,7 @@ void bind_trackers(py::module_& module) {
       .def(py::init<py::object>(), "fsdp"_a = py::none())
       .def("enter", &PyTracker::enter)
       .def("leave", &PyTracker::leave)
+      .def("set_preparing", &PyTracker::set_preparing, "preparing"_a)
       .def_property_readonly("entered", &PyTracker::entered)
       .def("add_root", &PyTracker::add_root, "module"_a)
       .def("track_module", &PyTracker::track_module, "module"_a)

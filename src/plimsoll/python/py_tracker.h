@@ -19,6 +19,7 @@ class PyTracker {
 
   void enter();
   void leave();
+  void set_preparing(bool preparing) { tracker_->set_preparing(preparing); }
   bool entered() const { return !scopes_.empty(); }
 
   void add_root(py::handle module);

@@ -9,7 +9,7 @@ namespace {
 using Words = std::pair<std::string_view, std::string_view>;
 
 // The tracker's names; docs/fsdp_mem_tracker.md says more of each.
-constexpr std::array<Words, 21> kWords{{
+constexpr std::array<Words, 22> kWords{{
     {"Activation", "results of forward that backward needs, or that are still in use"},
     {"Sharded Param", "this rank's part of the parameters"},
     {"Unsharded Param", "whole parameters of the modules that run now, or are kept whole"},
@@ -31,6 +31,7 @@ constexpr std::array<Words, 21> kWords{{
     {"Parameter", "parameters that are not sharded"},
     {"Gradient", "gradients of parameters that are not sharded"},
     {"Workspace", "where cuBLAS works"},
+    {"Other", "what no module made before the first step: data, copies of weights"},
 }};
 
 }  // namespace

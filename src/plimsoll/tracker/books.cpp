@@ -50,6 +50,8 @@ void Books::allocated(const capture::Allocation& allocation) noexcept {
       if (nn::StateCreation::under_way()) category = state_category_;
     } else if (!ledger_.open_modules().empty()) {
       owner = ledger_.open_modules().back().module;
+    } else if (preparing_ && category == categories::kActivation) {
+      category = categories::kOther;
     }
     if (GradientBuckets::under_way()) category = categories::kGradient;
     follow_phase(backward, in_optimizer);
@@ -116,6 +118,11 @@ void Books::set_tracking(bool tracking) {
   std::lock_guard lock(mutex_);
   optimizers_.clear();
   if (ledger_.current_phase() != phases::kOther) ledger_.phase(phases::kOther);
+}
+
+void Books::set_preparing(bool preparing) {
+  std::lock_guard lock(mutex_);
+  preparing_ = preparing;
 }
 
 void Books::set_classifier(const AllocationClassifier* classifier) {

@@ -66,6 +66,8 @@ class Books final : public capture::Listener {
   /// under way.
   void set_tracking(bool tracking);
   bool tracking() const { return tracking_.load(std::memory_order_relaxed); }
+  /// Meanwhile what is allocated outside of modules, backward passes and steps is Other: no forward pass makes it.
+  void set_preparing(bool preparing);
   /// The classifier is asked from now on, until another one (or none) is set. Not owned.
   void set_classifier(const AllocationClassifier* classifier);
   /// What state of an optimizer is called that is being created. Optstate, unless told.
@@ -141,6 +143,7 @@ class Books final : public capture::Listener {
   const AllocationClassifier* classifier_ = nullptr;
   ledger::CategoryId state_category_ = ledger::categories::kOptstate;
   std::atomic<bool> tracking_{false};
+  bool preparing_ = false;
   std::vector<ledger::OwnerId> optimizers_;  ///< Whose steps are under way, the outermost first.
   ska::flat_hash_map<std::uint64_t, Named> named_;
   std::vector<Named> homeless_;  ///< Named storages whose memory was freed: resized, to nothing or to other memory.

@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kAlways[] = {
     {"Parameter", "parameters that are not sharded"},
     {"Gradient", "gradients of parameters that are not sharded"},
     {"Workspace", "where cuBLAS works"},
-    {"Other", "made outside of tracking"},
+    {"Other", "made before training began, or outside of tracking"},
 };
 
 const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";

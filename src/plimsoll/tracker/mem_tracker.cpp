@@ -38,6 +38,8 @@ MemTracker::Scope::~Scope() {
   if (const auto tracker = tracker_.lock()) tracker->leave();
 }
 
+void MemTracker::set_preparing(bool preparing) { impl_->books.set_preparing(preparing); }
+
 // --- Registering ---------------------------------------------------------------------------------------------------
 
 void MemTracker::module(torch::nn::Module& module) {

@@ -89,7 +89,7 @@ struct DeviceBooks {
 ///   Temp                what backward passes and optimizer steps make and do not keep: gradients of activations, …
 ///   Optstate            state of optimizers
 ///   Workspace           where cuBLAS and cuBLASLt work
-///   Other               the rest: made outside of scopes, or registered as bare tensors
+///   Other               the rest: made outside of scopes or while preparing, or registered as bare tensors
 ///   names of the user's own, by categorise()
 ///
 /// A step begins with the first forward after an optimizer's step. Any number of them may pass; what is kept of a
@@ -127,6 +127,10 @@ class MemTracker {
     std::weak_ptr<Impl> tracker_;
   };
   Scope enter();
+
+  /// For who enters a scope before anything is made: until training begins, what is made outside of modules, backward
+  /// passes and steps is Other, and no activation (data, averages of weights).
+  void set_preparing(bool preparing);
 
   /// Where the memory stands, or stood at its highest since the outermost enter() (each device at its own instant).
   /// Throws if the books are broken, which is a bug of ours or memory that went past every allocator.
