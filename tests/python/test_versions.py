@@ -89,7 +89,6 @@ def test_what_the_host_sent_is_known_where_torch_tells_its_kernels(each_run, scr
     text = """
     import torch
     from plimsoll.run.host_values import known_values
-    known_values.begin()
     sent = torch.ones(2, 3, dtype=torch.long).cuda()
     is_known = hasattr(torch.library, "get_kernel")
     assert (known_values.on_host(sent) is not None) == is_known

@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 LIBRARY = "libplimsoll_pretend.so"
-_VERSION = 2
+_VERSION = 3
 _MEMORY_FIELDS = 14
 _REFUSAL_FIELDS = 6
 _READ_BACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64)
@@ -87,6 +87,10 @@ class Control:
         # The old one is kept until the new one is in place, and for good: a copy on another thread may be inside it.
         self._listener = (self._listener, callback)
 
+    def answer_next_read_back(self, address: int, size: int) -> None:
+        """What this thread's next copy from the device gives in place of zeros, if it is of that size. 0: nothing."""
+        self._library.plimsoll_answer_next_read_back(address, size)
+
     def unpretended(self) -> List[str]:
         return [name for name in self._text(self._library.plimsoll_unpretended).splitlines() if name]
 
@@ -108,4 +112,6 @@ def load() -> Control:
         raise ControlMissing(f"the pretend GPU is not loaded: {error}") from None
     library.plimsoll_on_read_back.argtypes = [_READ_BACK]
     library.plimsoll_on_read_back.restype = None
+    library.plimsoll_answer_next_read_back.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    library.plimsoll_answer_next_read_back.restype = None
     return Control(library)

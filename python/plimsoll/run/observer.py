@@ -92,7 +92,7 @@ class Observer:
         self._watch = watch
         LateCompiler().install()
         foreach_sharding.install()
-        host_values.install(self._defects)
+        host_values.install(self._control, self._defects)
         # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
         torch.cuda._lazy_call(self._cuda_initialised)
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +89,32 @@ TEST_CASE("a read-back gives zeros, is counted and reported; a copy between host
   int source = 7;
   REQUIRE(cudaMemcpy(&value, &source, sizeof value, cudaMemcpyDefault) == cudaSuccess);
   CHECK(value == 7);
+  cudaFree(device);
+}
+
+TEST_CASE("a read-back that was answered gives the answer, once, and is none") {
+  int value = 42;
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, sizeof value) == cudaSuccess);
+  const auto before = control::work().read_backs;
+  const auto copy = [&](std::size_t bytes) {
+    value = 42;
+    REQUIRE(cudaMemcpy(&value, device, bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+    return value;
+  };
+  const int known = 7;
+  control::answer_next_read_back(std::as_bytes(std::span(&known, 1)));
+  CHECK(copy(sizeof value) == 7);
+  CHECK(control::work().read_backs == before);
+  CHECK(copy(sizeof value) == 0);
+  control::answer_next_read_back(std::as_bytes(std::span(&known, 1)));
+  CHECK(copy(1) == (42 & ~0xff));  // of another size
+  CHECK(copy(sizeof value) == 0);
+  control::answer_next_read_back(std::as_bytes(std::span(&known, 1)));
+  std::thread([&] { CHECK(copy(sizeof value) == 0); }).join();  // another thread's
+  control::answer_next_read_back({});
+  CHECK(copy(sizeof value) == 0);
+  CHECK(control::work().read_backs == before + 5);
   cudaFree(device);
 }
 

@@ -6,9 +6,10 @@ is none, valid arguments that are refused. There the host answers:
 
 =================  =====================================================================================================
 transformers       ``transformers.py``: a generation ends at its length
-                   ``attention_masks.py``: a batch that the host sent without padding needs no mask (``known_values.py``)
+                   ``attention_masks.py``: a batch that the host sent without padding needs no mask
 accelerate         ``accelerate.py``: generators' states, and sizes, that ranks are to agree on are this rank's
 torch's own        ``distributions.py``: arguments on the device are taken to be valid
+                   ``known_values.py``: a mask that comes from what the host sent selects as much as it would
 =================  =====================================================================================================
 
 The library's work on the device stays as it is, allocation for allocation; only the answer is another. What a version of a library
@@ -16,16 +17,20 @@ does not have is left alone.
 """
 
 import functools
+from typing import Optional
 
 from plimsoll.run.after_import import after_import
+from plimsoll.run.control import Control
 from plimsoll.run.defects import Defects
 
 __all__ = ["install"]
 
 
-def install(defects: Defects) -> None:
+def install(control: Optional[Control], defects: Defects) -> None:
     """Call after `import torch`; each library is changed when the script imports it."""
-    from plimsoll.run.host_values import accelerate, attention_masks, distributions, transformers
+    from plimsoll.run.host_values import accelerate, attention_masks, distributions, known_values, transformers
+
+    defects.guarded(None, known_values.begin, control)
 
     answers = {
         "transformers.generation.stopping_criteria": transformers.note_the_length,

@@ -29,7 +29,6 @@ _ASKING = (
 
 def answer(module: ModuleType) -> None:
     """A module of transformers that makes masks, of any of its versions."""
-    known_values.begin()
     for name in _ASKING:
         function = getattr(module, name, None)
         if callable(function):

@@ -1,22 +1,29 @@
 """What small tensors on the device hold, where the host knows it: it sent whole numbers, or had the tensor filled with one number.
 
-[Note: what is known] The operators that move a host's tensor, that fill with one number, and that tell where one is (padding), are given
+[Note: what is known] The operators that move a host's tensor, that fill with one number, and that compare (where is padding?), are given
 kernels that do what they did and keep beside the result's memory what it holds: with the storage, so that it goes when the memory goes,
 and that views have it too. Whatever writes there afterwards raises torch's version counter, and nothing is known any more.
 
-What is computed from known tensors is known within `KnownValues`, which libraries' own questions are asked in: an operator runs on the
-device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
+So is the operator that finds where a tensor is not zero, which every indexing by a mask calls, in forward and in backward: of a mask
+that comes from what the host sent it finds as many places as there are. Tokens that have a label, or the edges of a graph, are then as
+many as the batch has.
+
+What else is computed from known tensors is known within `KnownValues`, which libraries' own questions are asked in: an operator runs on
+the device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
 dimensions than a batch of sequences is not followed: it may be large, and no question is about it.
 
 A torch that does not tell its kernels (before 2.9) leaves both as they are: nothing is known.
 """
 
+import contextlib
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
+
+from plimsoll.run.control import Control
 
 _ATTRIBUTE = "_plimsoll_known"
 _MOST_NUMBERS = 1 << 22
@@ -25,6 +32,7 @@ _OF_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex
 
 _Number = Union[bool, int, float, complex]
 _Kernel = Callable[..., torch.Tensor]
+_control: Optional[Control] = None
 _kept: List[torch.library.Library] = []  # A kernel goes with the library that it was given by.
 
 
@@ -42,7 +50,6 @@ def _is_small(tensor: Any) -> bool:
     return (
         type(tensor) is torch.Tensor
         and tensor.is_cuda
-        and tensor.dim() <= 2
         and tensor.layout is torch.strided
         and 0 < tensor.numel() <= _MOST_NUMBERS
         and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()  # and has all of its memory
@@ -61,42 +68,59 @@ def note(tensor: torch.Tensor, numbers: torch.Tensor) -> None:
         _keep(tensor, flat)
 
 
-def on_host(tensor: torch.Tensor) -> Optional[torch.Tensor]:
-    """What it holds, as a tensor of the host; None where that is not known."""
+def _known(tensor: torch.Tensor) -> Optional[_Known]:
     if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.layout is not torch.strided:
         return None
     known = vars(tensor.untyped_storage()).get(_ATTRIBUTE)
-    if known is None or known.dtype != tensor.dtype or known.version != _version(tensor):
+    return known if known is not None and (known.dtype, known.version) == (tensor.dtype, _version(tensor)) else None
+
+
+def on_host(tensor: torch.Tensor, sent: bool = False) -> Optional[torch.Tensor]:
+    """What it holds, as a tensor of the host; None where that is not known. `sent`: nor where it was filled with one number."""
+    known = _known(tensor)
+    if known is None:
         return None
-    if not isinstance(known.numbers, torch.Tensor):
-        return torch.tensor(known.numbers, dtype=known.dtype).expand(tensor.size())
-    return known.numbers.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    if isinstance(known.numbers, torch.Tensor):
+        return known.numbers.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    return None if sent else torch.tensor(known.numbers, dtype=known.dtype).expand(tensor.size())
 
 
 # -- where numbers come from -----------------------------------------------------------------------------------------------
 
 
-def begin() -> None:
-    """REQUIRES: torch is imported. What was sent before is not known."""
+def begin(control: Optional[Control]) -> None:
+    """REQUIRES: torch is imported. What was sent before is not known. Without the pretend GPU's control what is read back is zeros."""
+    global _control
+    _control = control
     if _kept or not hasattr(torch.library, "get_kernel"):
         return
     aten = torch.library.Library("aten", "IMPL")
     _kept.append(aten)
-    kernels = {"_to_copy": _sent, "fill_.Scalar": _filled, "eq.Scalar": _compared(torch.eq), "ne.Scalar": _compared(torch.ne)}
+    kernels: Dict[str, _Kernel] = {"_to_copy": _sent, "fill_.Scalar": _filled, "nonzero": _found}
+    for operator in (torch.eq, torch.ne, torch.ge, torch.gt, torch.le, torch.lt):
+        kernels[f"{operator.__name__}.Scalar"] = functools.partial(_compared, operator)
+        kernels[f"{operator.__name__}.Tensor"] = functools.partial(_compared_with_another, operator)
     for name, by in kernels.items():
         kernel = torch.library.get_kernel(f"aten::{name}", "CUDA")
         aten.impl(name, functools.partial(by, kernel.call_boxed), "CUDA", with_keyset=True)
 
 
 def _sent(move: _Kernel, keys: torch.DispatchKeySet, value: Any, **options: Any) -> torch.Tensor:
-    # A number that C++ holds as a tensor comes to a kernel of Python's as a number.
-    given = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_OF_NUMBERS[type(value)])
+    given = _as_tensor(value)
     found = move(keys, given, **options)
     if found.dtype in _WHOLE and _is_small(found):
-        numbers = given if given.device.type == "cpu" else on_host(given)
+        numbers = given if given.device.type == "cpu" else on_host(given, sent=True)
+        known = _known(given) if numbers is None else None
         if numbers is not None:
             note(found, numbers)
+        elif known is not None:
+            _keep(found, known.numbers)
     return found
+
+
+def _as_tensor(value: Any) -> torch.Tensor:
+    """A number that C++ holds as a tensor comes to a kernel of Python's as a number."""
+    return value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_OF_NUMBERS[type(value)])
 
 
 def _filled(fill: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, value: _Number) -> torch.Tensor:
@@ -106,18 +130,56 @@ def _filled(fill: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, val
     return found
 
 
-def _compared(operator: Callable[[torch.Tensor, _Number], torch.Tensor]) -> _Kernel:
-    def compared(compare: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, value: _Number) -> torch.Tensor:
-        found = compare(keys, tensor, value)
-        numbers = on_host(tensor) if _is_small(found) else None
-        if numbers is not None:
-            note(found, operator(numbers, value))
-        return found
+def _compared(
+    operator: Callable[[Any, Any], torch.Tensor], compare: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, other: Any
+) -> torch.Tensor:
+    found = compare(keys, tensor, other)
+    if _is_small(found):
+        one, another = _sent_by_host(tensor), _sent_by_host(other)
+        if one is not None and another is not None:
+            note(found, operator(one, another))
+    return found
 
-    return compared
+
+def _compared_with_another(
+    operator: Callable[[Any, Any], torch.Tensor], compare: _Kernel, keys: torch.DispatchKeySet, tensor: Any, other: Any
+) -> torch.Tensor:
+    return _compared(operator, compare, keys, _as_tensor(tensor), _as_tensor(other))
+
+
+def _sent_by_host(value: Any) -> Any:
+    return on_host(value, sent=True) if isinstance(value, torch.Tensor) and value.device.type != "cpu" else value
+
+
+def _found(find: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor) -> torch.Tensor:
+    where = on_host(tensor, sent=True)
+    if where is None:
+        return find(keys, tensor)
+    places = where.nonzero()
+    with _answered(torch.tensor(len(places), dtype=torch.int32)):
+        found = find(keys, tensor)
+    if found.shape == places.shape:
+        note(found, places)
+    return found
+
+
+@contextlib.contextmanager
+def _answered(numbers: torch.Tensor) -> Iterator[None]:
+    """The operator within reads this back, and is no read-back of zeros."""
+    numbers = numbers.contiguous()
+    if _control is not None:
+        _control.answer_next_read_back(numbers.data_ptr(), numbers.numel() * numbers.element_size())
+    try:
+        yield
+    finally:
+        if _control is not None:
+            _control.answer_next_read_back(0, 0)
 
 
 # -- what is computed from them --------------------------------------------------------------------------------------------
+
+
+_READING = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten._to_copy.default)
 
 
 class KnownValues(TorchDispatchMode):
@@ -125,11 +187,14 @@ class KnownValues(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
         options = kwargs or {}
+        if func in _READING and (numbers := on_host(args[0])) is not None:
+            with _answered(numbers):
+                found = func(*args, **options)
+            if not isinstance(found, torch.Tensor):
+                return numbers.item()
+            return found.copy_(numbers) if found.device.type == "cpu" else found
         found = func(*args, **options)
-        if func is torch.ops.aten._local_scalar_dense.default:
-            numbers = _computed_on_host(func, args, options)
-            return found if numbers is None else numbers
-        if _is_small(found) and found.dtype in _WHOLE and on_host(found) is None and not func._schema.is_mutable:
+        if _is_small(found) and found.dim() <= 2 and found.dtype in _WHOLE and on_host(found) is None and not func._schema.is_mutable:
             numbers = _computed_on_host(func, args, options)
             if isinstance(numbers, torch.Tensor):
                 note(found, numbers)

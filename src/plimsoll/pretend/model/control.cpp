@@ -107,6 +107,10 @@ PLIMSOLL_API void plimsoll_on_read_back(plimsoll_read_back_listener listener) {
   if (const auto previous = current.exchange(next); previous != 0) control::stop_listening(previous);
 }
 
+PLIMSOLL_API void plimsoll_answer_next_read_back(const void* bytes, uint64_t size) {
+  control::answer_next_read_back({static_cast<const std::byte*>(bytes), size});
+}
+
 PLIMSOLL_API int plimsoll_unpretended(char* text, int capacity) {
   std::string lines;
   for (const std::string& name : control::unpretended()) lines += name + "\n";

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define PLIMSOLL_CONTROL_VERSION 2
+#define PLIMSOLL_CONTROL_VERSION 3
 
 int plimsoll_control_version(void);
 int plimsoll_device_count(void);
@@ -33,6 +33,10 @@ void plimsoll_work(uint64_t out[2]);
  * it. */
 typedef void (*plimsoll_read_back_listener)(int device, uint64_t bytes);
 void plimsoll_on_read_back(plimsoll_read_back_listener listener);
+
+/* What the calling thread's next copy from the device to the host gives in place of zeros, if it is of that size: see
+ * control.h. A size of 0 takes it back. */
+void plimsoll_answer_next_read_back(const void* bytes, uint64_t size);
 
 /* From now on what happens on streams goes to a new file, one line each:
  *   KIND DEVICE STREAM MARK BYTES NAME

@@ -64,7 +64,8 @@ struct HostRows {
   Bytes width = 0;
   Bytes height = 1;
 };
-/// A copy from `source` on the device to the host, which gets zeros. Counted and reported before they are written.
+/// A copy from `source` on the device to the host, which gets zeros, or what the thread was told to answer
+/// (control::answer_next_read_back). Counted and reported before they are written.
 /// False: the stream's handle is stale.
 bool enqueue_read_back(const char* function, const void* source, const HostRows& destination, void* stream);
 
