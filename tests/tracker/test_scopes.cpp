@@ -60,14 +60,20 @@ TEST_CASE("while training is prepared, what no module makes is no activation") {
 TEST_CASE("the run's peak counts from the outermost enter and stays when the scope is left") {
   MemTracker tracker;
   const auto kept = bytes(100);
-  { const auto dropped = bytes(5000); }
+  {
+    const auto dropped = bytes(5000);
+  }
   {
     const auto outer = tracker.enter();
-    { const auto dropped = bytes(1000); }
+    {
+      const auto dropped = bytes(1000);
+    }
     const auto inner = tracker.enter();
     CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu").total() == 1100);
   }
-  { const auto dropped = bytes(9000); }
+  {
+    const auto dropped = bytes(9000);
+  }
   CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu").total() == 1100);
   CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu")["Activation"] == 1000);
   REQUIRE(tracker.alive_at_peak("cpu").size() == 2);

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,8 +151,7 @@ TEST_CASE("a captured step can be instantiated and replayed; synchronising it is
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
   REQUIRE(step() == cudaSuccess);
   int host_calls = 0;
-  REQUIRE(cudaLaunchHostFunc(
-              stream, [](void* count) { ++*static_cast<int*>(count); }, &host_calls) == cudaSuccess);
+  REQUIRE(cudaLaunchHostFunc(stream, [](void* count) { ++*static_cast<int*>(count); }, &host_calls) == cudaSuccess);
   CHECK(host_calls == 0);
   cudaGraph_t graph = nullptr;
   REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);

@@ -33,9 +33,9 @@ struct WorkCounters {
 };
 WorkCounters work();
 
-/// The calling thread's next copy from the device to the host, if it is of that many bytes, gives these and no zeros: whoever calls
-/// this knows what a device would hold. It is then a copy as others are, and no read-back. Of another size, or while a
-/// graph is captured, it gives zeros; the answer is gone either way. Empty: there is none.
+/// The calling thread's next copy from the device to the host, if it is of that many bytes, gives these and no zeros:
+/// whoever calls this knows what a device would hold. It is then a copy as others are, and no read-back. Of another
+/// size, or while a graph is captured, it gives zeros; the answer is gone either way. Empty: there is none.
 void answer_next_read_back(std::span<const std::byte> bytes);
 
 /// The functions that were called and are not pretended, in order of their first call.

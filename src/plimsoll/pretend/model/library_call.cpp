@@ -118,7 +118,8 @@ bool enqueue_read_back(const char* function, const void* source, const HostRows&
   event.source = source;
   event.destination = destination.start;
   std::vector<std::byte> answer = std::exchange(t_answer, {});
-  const bool is_known = !answer.empty() && answer.size() == event.bytes && !stream->capturing.load(std::memory_order_relaxed);
+  const bool is_known =
+      !answer.empty() && answer.size() == event.bytes && !stream->capturing.load(std::memory_order_relaxed);
   event.kind = is_known ? Happening::kCopy : Happening::kReadBack;
   if (!is_known) answer.clear();
   machine().enqueue(*stream, event, [destination, answer = std::move(answer)] {
