@@ -99,6 +99,30 @@ TEST_CASE("where no module is named, a peak under fully_shard was outside of its
   CHECK(has(to_text(report), "\nThe peak: step 2, backward\n  category"));
 }
 
+TEST_CASE("what was in no step was before the first one or after the last one") {
+  RunReport report = sample::fits();
+  report.peak.step.reset();
+  report.peak.phase = "other";
+  report.peak.module.clear();
+  report.peak.stage.clear();
+  for (ModuleRow& module : report.modules) module.fsdp_unit = false;
+  report.before_steps->active_peak = report.peak.active;
+  CHECK(has(to_text(report), "\nThe peak: before the first step\n"));
+  report.after_steps = report.before_steps;
+  report.before_steps->active_peak -= 1;
+  CHECK(has(to_text(report), "\nThe peak: after the last step\n"));
+  report.before_steps.reset();
+  CHECK(has(to_text(report), "\nThe peak: after the last step\n"));
+
+  report = sample::does_not_fit();
+  report.oom->step.reset();
+  report.oom->phase = "other";
+  report.finished_steps = 0;
+  CHECK(has(to_text(report), " asked for, before the first step, at "));
+  report.finished_steps = 3;
+  CHECK(has(to_text(report), " asked for, after step 2, at "));
+}
+
 TEST_CASE("modules are listed as deep as asked for, and roots by their classes where they are several") {
   CHECK(has(to_text(sample::fits()), "layers.0-3 * \u00D74"));
   CHECK_FALSE(has(to_text(sample::fits()), "mlp"));

@@ -62,8 +62,8 @@ std::string parameter_count(std::uint64_t parameters) {
   return std::to_string(parameters);
 }
 
-std::string moment(const std::optional<std::int64_t>& step, const std::string& phase) {
-  const std::string when = step ? "step " + std::to_string(*step) : "before the first step";
+std::string moment(const std::optional<std::int64_t>& step, const std::string& phase, const std::string& outside) {
+  const std::string when = step ? "step " + std::to_string(*step) : outside;
   return phase.empty() || (!step && phase == "other") ? when : when + ", " + phase;
 }
 

@@ -40,8 +40,9 @@ std::string counted(std::uint64_t number, const std::string& what);
 /// Parameters, as models are named by them: "8.03 B", "124.44 M", "512".
 std::string parameter_count(std::uint64_t parameters);
 
-/// "in step 2, backward" without its "in"; "before the first step".
-std::string moment(const std::optional<std::int64_t>& step, const std::string& phase);
+/// "in step 2, backward" without its "in"; `outside` where it was in none.
+std::string moment(const std::optional<std::int64_t>& step, const std::string& phase,
+                   const std::string& outside = "before the first step");
 
 /// Messages of exceptions may go on for pages; the whole one is in the JSON.
 std::string first_line(const std::string& text);

@@ -102,8 +102,18 @@ std::string books(const RunReport& report) {
   return text;
 }
 
+/// The record says of a peak in no step that it was in none. Before the first and after the last one have peaks of
+/// their own.
+bool is_after_steps(const RunReport& report) {
+  const auto reached = [&](const std::optional<StepPeaks>& part) {
+    return part && part->active_peak == report.peak.active;
+  };
+  return !report.peak.step && reached(report.after_steps) && !reached(report.before_steps);
+}
+
 /// Without fully_shard no module is ever named, which says nothing of where the peak was.
 std::string peak_moment_of(const RunReport& report) {
+  if (is_after_steps(report)) return moment(report.peak.step, report.peak.phase, "after the last step");
   const bool sharded = std::any_of(report.modules.begin(), report.modules.end(),
                                    [](const ModuleRow& module) { return module.fsdp_unit; });
   return peak_moment_in_full(report.peak, sharded ? "in the model's own layers or the loss" : "");
@@ -139,9 +149,11 @@ std::string largest(const RunReport& report, std::size_t limit) {
 std::string memory_failure(const RunReport& report, const TextOptions& options) {
   if (!report.oom) return "";
   const OutOfMemory& oom = *report.oom;
+  const std::string outside =
+      report.finished_steps == 0 ? "before the first step" : "after step " + std::to_string(report.finished_steps - 1);
   std::string text = "\nWhere memory ran out\n";
-  text += "  " + format_bytes(oom.requested) + " asked for, " + (oom.step ? "in " : "") + moment(oom.step, oom.phase) +
-          ", at " + place(oom.where) + "\n";
+  text += "  " + format_bytes(oom.requested) + " asked for, " + (oom.step ? "in " : "") +
+          moment(oom.step, oom.phase, outside) + ", at " + place(oom.where) + "\n";
   if (!oom.where.code.empty()) text += "    " + oom.where.code + "\n";
   text += "  " + format_bytes(oom.active) + " active, " + format_bytes(oom.reserved) + " reserved, " +
           format_bytes(oom.device_free) + " free on the device\n";
