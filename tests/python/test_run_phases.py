@@ -110,6 +110,44 @@ def test_a_forward_alone_is_one_open_step(plimsoll_run, script):
     assert run.json["peak"]["step"] is None, "without gradients it is no step"
 
 
+BEFORE_THE_DEVICE = {
+    "a model that looks at its shapes": """
+    import torch
+    from torch import nn
+    features = nn.Linear(16, 32)
+    head = nn.Linear(features(torch.ones(1, 16)).shape[1], 4)
+    model = nn.Sequential(features, head).cuda()
+    gone = torch.ones(1 << 26, device="cuda"); del gone
+    """,
+    "a forward that uses the device first": """
+    import torch
+    from torch import nn
+    class Mover(nn.Linear):
+        device = "cpu"
+        def forward(self, x):
+            self.cuda()
+            return super().forward(x.cuda())
+    model = Mover(16, 4)
+    """,
+}
+
+
+@pytest.mark.parametrize("case", BEFORE_THE_DEVICE)
+def test_a_forward_before_there_is_a_device_begins_no_step(plimsoll_run, script, case):
+    loop = """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        model(torch.ones(8, 16).to(model.device if hasattr(model, "device") else "cuda")).sum().backward()
+        optimizer.step(); optimizer.zero_grad()
+    """
+    run = plimsoll_run(script(BEFORE_THE_DEVICE[case] + loop))
+    check_shape(steps_of(run), 2, ALL)
+    tall = [step["phases"]["forward"]["active_peak_bytes"] >= 1 << 28 for step in run.json["steps"]]
+    assert tall == [False, False]
+    before = run.json["before_steps"]
+    assert (before is not None and before["active_peak_bytes"] >= 1 << 28) == ("looks" in case)
+
+
 @pytest.mark.parametrize("model", ["model", "torch.compile(model, backend='eager')"])
 def test_a_validation_between_steps_is_not_their_forward(plimsoll_run, script, model):
     loop = f"""

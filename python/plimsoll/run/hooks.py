@@ -79,6 +79,19 @@ class Hooks:
                 self.arm()  # a script that swallows it is told again
                 raise
 
+    def device_begins(self) -> None:
+        """A forward on the CPU, before there was a device, begins no step; unless it is the one that uses the device first."""
+        if not self._module_runs():
+            self._timeline.nothing_ran_yet()
+            self.arm()
+
+    def _module_runs(self) -> bool:
+        call = self._torch.nn.Module._wrapped_call_impl.__code__
+        frame: Optional[FrameType] = sys._getframe(1)
+        while frame is not None and frame.f_code is not call:
+            frame = frame.f_back
+        return frame is not None
+
     def compiled_code_left(self) -> None:
         if self._waiting:
             self.arm()

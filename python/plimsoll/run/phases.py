@@ -154,6 +154,12 @@ class Timeline:
                 self._enter(OTHER)
                 self._step_done()
 
+    def nothing_ran_yet(self) -> None:
+        """What ran before there was a device is no part of a step; a step that is whole stays one."""
+        with self._lock:
+            if self.finished_count == 0 and not self._stepped and not self._backward_depth and not self._optimizer_depth:
+                self.open, self.phase, self.work = None, OTHER, 0
+
     def close(self) -> None:
         """The run is over: whatever happened since the last border is filed."""
         with self._lock:

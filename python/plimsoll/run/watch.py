@@ -62,6 +62,7 @@ class Watch:
 
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
+        self._defects.guarded(None, self.hooks.device_begins)
         self._defects.guarded(None, self._attribution.start)  # First: its look at the allocator would stand in the history.
         self._defects.guarded(False, self._history.start)
         self._defects.guarded(None, self._oom.install)
