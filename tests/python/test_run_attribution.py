@@ -69,6 +69,38 @@ def test_models_that_are_gone_at_the_end_are_still_known(plimsoll_run, script):
     assert modules["2"]["type"] == "Linear" and modules["2"]["total_bytes"] > 0
 
 
+def test_models_of_one_class_are_told_apart(plimsoll_run, script):
+    two = """
+    class Net(nn.Sequential): pass
+    def net(width): return Net(nn.Linear(1024, width), nn.ReLU(), nn.Linear(width, 1024)).cuda()
+    small, large = net(512), net(4096).requires_grad_(False)
+    for _ in range(2):
+        x = torch.ones(4, 1024, device="cuda")
+        (small(x) - large(x)).square().sum().backward()
+    """
+    _, modules = contents(plimsoll_run(script(PLAIN + two)))
+    of = {width: 2 * 1024 * width + width + 1024 for width in (512, 4096)}
+    assert (modules["Net"]["parameters"], modules["Net#2"]["parameters"]) == (of[512], of[4096])
+    assert modules["Net"]["at_peak"]["Parameter"] == 4 * of[512] and modules["Net#2"]["at_peak"]["Parameter"] == 4 * of[4096]
+    assert list(modules)[:4] == ["Net", "Net.0", "Net.1", "Net.2"]
+
+
+def test_a_module_that_is_reached_in_two_ways_goes_by_the_first(plimsoll_run, script):
+    wrapped = """
+    class Loss(nn.Module):
+        def __init__(self, net):
+            super().__init__()
+            self.net, self.inner = net, nn.ModuleDict({"net": net})
+        def forward(self, x): return self.inner["net"](x).square().mean()
+    loss = Loss(model)
+    for _ in range(2): loss(torch.ones(4, 1024, device="cuda")).backward()
+    """
+    _, modules = contents(plimsoll_run("--depth", "9", script(PLAIN + wrapped)))
+    parameters = 4 * modules["net"]["parameters"]
+    assert modules["net"]["at_peak"]["Parameter"] == modules["net"]["at_peak"]["Gradient"] == parameters
+    assert not any(name.startswith("Loss") for name in modules)
+
+
 def test_several_models_go_by_their_classes(plimsoll_run, script):
     two = """
     class Critic(nn.Linear): pass

@@ -33,6 +33,17 @@ struct PassedThroughImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(PassedThrough, nn::Hooked<PassedThroughImpl>);
 
+struct SharedImpl : torch::nn::Module {
+  nn::Linear first{nullptr}, second{nullptr};
+
+  SharedImpl() {
+    first = register_module("first", nn::Linear(8, 8));
+    second = register_module("second", first);
+  }
+  at::Tensor forward(at::Tensor x) { return second(x); }
+};
+TORCH_MODULE_IMPL(Shared, nn::Hooked<SharedImpl>);
+
 std::vector<std::string> names(MemTracker& tracker) {
   std::vector<std::string> found;
   for (const auto& module : tracker.module_stats()) found.push_back(module.fqn);
@@ -148,6 +159,32 @@ TEST_CASE("modules outside of the registered root are roots of their own") {
   CHECK(names(tracker) == std::vector<std::string>{"Linear", "MLP", "MLP.act", "MLP.fc1", "MLP.fc2"});
   CHECK(bytes_of(tracker, "Parameter") == (16 * 8 + 16 + 4 * 16 + 4 + 2 * 4 + 2) * 4);
   CHECK(bytes_of(tracker, "Gradient") == bytes_of(tracker, "Parameter"));
+}
+
+TEST_CASE("asked for, modules of one class that live together have names of their own") {
+  MemTracker tracker;
+  tracker.name_apart();
+  const auto scope = tracker.enter();
+  const auto run = [](auto& model) { return model(at::ones({3, 8})); };
+  Identity without_parameters, another;
+  nn::Linear first(8, 8), second(8, 8);
+  run(without_parameters), run(another), run(first), run(second), run(first);
+  CHECK(names(tracker) == std::vector<std::string>{"Identity", "Identity", "Linear", "Linear#2"});
+  first = nullptr;
+  nn::Linear third(8, 8);
+  run(third);
+  CHECK(names(tracker) == std::vector<std::string>{"Identity", "Identity", "Linear", "Linear#2"});
+}
+
+TEST_CASE("asked for, a module goes by the first of the ways to it; otherwise by the last, as torch's tracker has it") {
+  for (const bool apart : {true, false}) {
+    MemTracker tracker;
+    if (apart) tracker.name_apart();
+    const auto scope = tracker.enter();
+    Shared model;
+    model(at::ones({3, 8}));
+    CHECK(names(tracker) == std::vector<std::string>{"Shared", apart ? "Shared.first" : "Shared.second"});
+  }
 }
 
 TEST_CASE("a module that is built inside the scope is known when it runs, and forgotten when it is gone") {

@@ -66,6 +66,7 @@ class Attribution:
         self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp2.parts"))
         self._hooks = importlib.import_module("plimsoll.trackers.hooks").hooks
         self._hooks.guard_with(self._defects)
+        self._native.name_apart()
         self._native.enter()
         self._native.set_preparing(True)
         if self._compiled:  # CUDA's first use is in compiled code.

@@ -92,7 +92,7 @@ class ModuleRows:
             if self._parts(path) <= depth and (kind.parameters or path in self._highest):
                 is_unit = kind.is_unit or (path in by_path and by_path[path].is_unit)
                 by_path[path] = kind._replace(is_unit=is_unit)
-        return iter(sorted(by_path.items(), key=lambda item: _natural(item[0])))
+        return iter(sorted(by_path.items(), key=lambda item: [_natural(part) for part in item[0].split(".")]))
 
     def _one_path(self, fqn: str) -> str:
         parts = [part for part in fqn.split(".") if part not in _WRAPPERS]

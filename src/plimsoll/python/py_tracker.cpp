@@ -112,6 +112,7 @@ void bind_trackers(py::module_& module) {
       .def("enter", &PyTracker::enter)
       .def("leave", &PyTracker::leave)
       .def("set_preparing", &PyTracker::set_preparing, "preparing"_a)
+      .def("name_apart", &PyTracker::name_apart)
       .def_property_readonly("entered", &PyTracker::entered)
       .def("add_root", &PyTracker::add_root, "module"_a)
       .def("track_module", &PyTracker::track_module, "module"_a)

@@ -20,6 +20,7 @@ class PyTracker {
   void enter();
   void leave();
   void set_preparing(bool preparing) { tracker_->set_preparing(preparing); }
+  void name_apart() { tracker_->name_apart(); }
   bool entered() const { return !scopes_.empty(); }
 
   void add_root(py::handle module);

@@ -40,6 +40,8 @@ MemTracker::Scope::~Scope() {
 
 void MemTracker::set_preparing(bool preparing) { impl_->books.set_preparing(preparing); }
 
+void MemTracker::name_apart() { impl_->modules.name_apart(); }
+
 // --- Registering ---------------------------------------------------------------------------------------------------
 
 void MemTracker::module(torch::nn::Module& module) {

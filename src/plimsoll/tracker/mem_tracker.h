@@ -131,6 +131,8 @@ class MemTracker {
   /// For who enters a scope before anything is made: until training begins, what is made outside of modules, backward
   /// passes and steps is Other, and no activation (data, averages of weights).
   void set_preparing(bool preparing);
+  /// As ModuleTracker's.
+  void name_apart();
 
   /// Where the memory stands, or stood at its highest since the outermost enter() (each device at its own instant).
   /// Throws if the books are broken, which is a bug of ours or memory that went past every allocator.

@@ -76,6 +76,11 @@ std::optional<std::string> ModuleTracker::known_fqn(const torch::nn::Module& mod
   return *entry->second.fqn;
 }
 
+void ModuleTracker::name_apart() {
+  std::lock_guard lock(state_->mutex);
+  state_->names_apart = true;
+}
+
 std::string ModuleTracker::fqn(torch::nn::Module& module) { return *state_->name_of(module); }
 
 bool ModuleTracker::outermost() const {

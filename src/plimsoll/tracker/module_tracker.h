@@ -51,6 +51,11 @@ class ModuleTracker {
   /// not throw.
   void on_pass_end(std::function<void(int pass)> hook);
 
+  /// From now on modules have names of their own, where torch's ModTracker gives several the same: of the outermost
+  /// modules of a class that live and have parameters, the second is "Transformer#2", and a module that can be reached
+  /// in several ways goes by the first, as named_modules() has it.
+  void name_apart();
+
   /// Throws where it is entered already.
   void enter();
   void exit();

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "plimsoll/nn/autograd_hooks.h"
@@ -63,16 +65,35 @@ State::Name State::name_of(torch::nn::Module& module) {
   const auto class_name = nn::class_name(module);
   std::vector<Below> below;
   find_below(module, "", below);
+  const bool has_parameters = !nn::parameters_of(module).empty() || std::ranges::any_of(below, [](const Below& one) {
+    return !nn::parameters_of(*one.second).empty();
+  });
 
   std::lock_guard lock(mutex);
   auto& entry = known[&module];
-  if (!is_known(entry)) entry = {module.weak_from_this(), std::make_shared<const std::string>(class_name), false};
+  if (!is_known(entry)) {
+    entry = {};  // The name of one that is gone is free.
+    const auto own = names_apart && has_parameters ? free_name(class_name) : class_name;
+    entry = {module.weak_from_this(), std::make_shared<const std::string>(own), false};
+  }
   const auto name = entry.fqn;
   if (!std::exchange(entry.named_children, true)) {
+    std::unordered_set<const torch::nn::Module*> named;
     for (const auto& [path, child] : below) {
+      if (!named.insert(child.get()).second && names_apart) continue;
       known[child.get()] = {child, std::make_shared<const std::string>(*name + path), true};
     }
   }
+  return name;
+}
+
+std::string State::free_name(const std::string& class_name) const {
+  std::unordered_set<std::string_view> taken;
+  for (const auto& [address, entry] : known) {
+    if (entry.fqn && !is_gone(entry.module)) taken.insert(*entry.fqn);
+  }
+  std::string name = class_name;
+  for (int number = 2; taken.contains(name); ++number) name = class_name + "#" + std::to_string(number);
   return name;
 }
 

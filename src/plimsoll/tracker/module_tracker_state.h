@@ -67,6 +67,7 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
 
   mutable std::mutex mutex;
   std::unordered_map<const torch::nn::Module*, Known> known;
+  bool names_apart = false;
   NameCounts running;
   std::unordered_map<std::thread::id, std::vector<CallPtr>> calls;  ///< Those whose forward runs, outermost first.
   std::uint64_t numbered = 0;
@@ -77,9 +78,11 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   std::function<void(int)> pass_ended;
   std::vector<nn::HookHandle> hooks_on_leaves;
 
-  // --- Names. REQUIRES: mutex is not held: to ask a module what it is may run code of another front end's, which may wait for
-  // a thread that waits for the mutex.
+  // --- Names. REQUIRES: mutex is not held: to ask a module what it is may run code of another front end's, which may
+  // wait for a thread that waits for the mutex.
   Name name_of(torch::nn::Module& module);
+  /// The class, or where another module that lives goes by it, the class and a number. REQUIRES: mutex is held.
+  std::string free_name(const std::string& class_name) const;
 
   // --- Forward, on the thread that calls the module.
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
