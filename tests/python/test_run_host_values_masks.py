@@ -109,6 +109,14 @@ def test_what_the_host_sent_is_known_until_it_is_written_to(plimsoll_run, script
     assert known(torch.tensor(1.5).cuda()) is None and known(sent + 1) is None and known(torch.empty(2, 3, device="cuda")) is None
     assert known(host) is None and known(torch.empty(2, device="meta")) is None
     assert torch.tensor(2.0, device="cuda").mul(3).dtype == torch.float32 and (sent.float() * 2.5).dtype == torch.float32
+    pad = torch.nn.functional.pad
+    for tensor, wanted in (
+        (pad(sent, (1, 0), value=7), pad(host, (1, 0), value=7)), (torch.cat([sent, sent]), torch.cat([host, host])),
+        (torch.cat([torch.ones(2, 1, dtype=torch.long, device="cuda"), sent], 1), pad(host, (1, 0), value=1)),
+    ):
+        assert torch.equal(known(tensor), wanted), (known(tensor), wanted)
+    for tensor in (pad(sent + 1, (1, 0), value=1), torch.cat([sent, sent + 1]), pad(torch.randn(2, 3, device="cuda"), (1, 0))):
+        assert known(tensor) is None
     host[0, 0] = 9  # the host's own is another
     assert known(sent)[0, 0] == 1
     for write in (lambda t: t.add_(1), lambda t: t[0].zero_(), lambda t: t.copy_(host), lambda t: t.fill_(3)):
@@ -137,6 +145,15 @@ def test_what_is_computed_from_it_is_known_only_where_it_is_asked_for(plimsoll_r
         odd = torch.arange(1, 7, 2, device="cuda")
         return (tensor[:, ::2] == odd[None, :2]).any().item(), int(tensor.sum()), bool((tensor > 0).all())
     assert asked(sent) == (True, 21, True)
+    @known_values.where_known
+    def read(tensor):
+        assert known(torch.diag_embed(tensor + 1)) is None  # three dimensions: filled with zeros, and written to
+        repeated = torch.repeat_interleave(tensor[0] * 2, tensor[0])
+        assert len(torch.unique_consecutive(repeated)) == 3 and repeated.is_cuda
+        return repeated.tolist(), tensor.cpu(), int(tensor.max())
+    listed, copied, largest = read(sent)
+    assert (listed, largest) == ([2, 4, 4, 6, 6, 6], 6) and torch.equal(copied, host)
+    assert sent.tolist() == [[0, 0, 0]] * 2 and sent.cpu().sum() == 0
     assert asked(torch.cat([host, host])[1:].cuda()) == (True, 36, True)
     assert asked(sent.float()) == (False, 0, False)  # nobody knows
     assert (sent.sum().item(), bool((sent > 0).all())) == (0, False)

@@ -158,7 +158,7 @@ class _Checkpoints:
 
         def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
             outputs = forward(ctx, run_function, *args)
-            ctx.run_function = _again(run_function)
+            ctx.run_function = _again(ctx.run_function)
             return outputs
 
         checkpoint._CheckpointFrame.__init__ = init  # type: ignore[method-assign]

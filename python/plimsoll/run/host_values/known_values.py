@@ -17,6 +17,8 @@ A torch that does not tell its kernels (before 2.9) leaves both as they are: not
 
 import contextlib
 import functools
+import threading
+from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import torch
@@ -34,6 +36,13 @@ _Number = Union[bool, int, float, complex]
 _Kernel = Callable[..., torch.Tensor]
 _control: Optional[Control] = None
 _kept: List[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+
+
+class _Thread(threading.local):
+    asking = False  # within KnownValues
+
+
+_thread = _Thread()
 
 
 class _Known(NamedTuple):
@@ -100,6 +109,8 @@ def begin(control: Optional[Control]) -> None:
     for operator in (torch.eq, torch.ne, torch.ge, torch.gt, torch.le, torch.lt):
         kernels[f"{operator.__name__}.Scalar"] = functools.partial(_compared, operator)
         kernels[f"{operator.__name__}.Tensor"] = functools.partial(_compared_with_another, operator)
+    for name, followed in {"constant_pad_nd": torch.constant_pad_nd, "cat": torch.cat}.items():
+        kernels[name] = functools.partial(_followed, followed)
     for name, by in kernels.items():
         kernel = torch.library.get_kernel(f"aten::{name}", "CUDA")
         aten.impl(name, functools.partial(by, kernel.call_boxed), "CUDA", with_keyset=True)
@@ -107,7 +118,13 @@ def begin(control: Optional[Control]) -> None:
 
 def _sent(move: _Kernel, keys: torch.DispatchKeySet, value: Any, **options: Any) -> torch.Tensor:
     given = _as_tensor(value)
-    found = move(keys, given, **options)
+    if _thread.asking and (numbers := on_host(given)) is not None:
+        with _answered(numbers):
+            found = move(keys, given, **options)
+        if found.device.type == "cpu":
+            return found.copy_(numbers)
+    else:
+        found = move(keys, given, **options)
     if found.dtype in _WHOLE and _is_small(found):
         numbers = given if given.device.type == "cpu" else on_host(given, sent=True)
         known = _known(given) if numbers is None else None
@@ -151,6 +168,20 @@ def _sent_by_host(value: Any) -> Any:
     return on_host(value, sent=True) if isinstance(value, torch.Tensor) and value.device.type != "cpu" else value
 
 
+def _followed(operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *args: Any, **options: Any) -> torch.Tensor:
+    """An operator whose result is not what it, or a part of it, was filled with in between."""
+    found = kernel(keys, *args, **options)
+    if _is_small(found):
+        _note_or_forget(found, _computed_on_host(operator, args, options))
+    return found
+
+
+def _note_or_forget(tensor: torch.Tensor, numbers: Optional[torch.Tensor]) -> None:
+    vars(tensor.untyped_storage()).pop(_ATTRIBUTE, None)
+    if numbers is not None:
+        note(tensor, numbers)
+
+
 def _found(find: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor) -> torch.Tensor:
     where = on_host(tensor, sent=True)
     if where is None:
@@ -179,32 +210,55 @@ def _answered(numbers: torch.Tensor) -> Iterator[None]:
 # -- what is computed from them --------------------------------------------------------------------------------------------
 
 
-_READING = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten._to_copy.default)
-
-
 class KnownValues(TorchDispatchMode):
-    """Within it, what is computed from what the host knows is known, and read back as it is."""
+    """Within it, what is computed from what the host knows is known, and read back as it is. Where values decide the shape of what an
+    operator gives, it has the host's."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True  # Else what is compiled would run eagerly.
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
         options = kwargs or {}
-        if func in _READING and (numbers := on_host(args[0])) is not None:
+        if not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **options)
+        if func is torch.ops.aten._local_scalar_dense.default and (numbers := on_host(args[0])) is not None:
             with _answered(numbers):
-                found = func(*args, **options)
-            if not isinstance(found, torch.Tensor):
-                return numbers.item()
-            return found.copy_(numbers) if found.device.type == "cpu" else found
+                func(*args, **options)
+            return numbers.item()
+        if _shape_is_by_values(func) and _device_of(args).type == "cuda" and (numbers := _computed_on_host(func, args, options)) is not None:
+            return tree_map_only(torch.Tensor, functools.partial(_as_on, _device_of(args)), numbers)
         found = func(*args, **options)
-        if _is_small(found) and found.dim() <= 2 and found.dtype in _WHOLE and on_host(found) is None and not func._schema.is_mutable:
-            numbers = _computed_on_host(func, args, options)
-            if isinstance(numbers, torch.Tensor):
-                note(found, numbers)
+        if _is_small(found) and not func.is_view and not func._schema.is_mutable:
+            follows = found.dim() <= 2 and found.dtype in _WHOLE and _is_decided(func)
+            _note_or_forget(found, _computed_on_host(func, args, options) if follows else None)
         return found
 
 
+def _is_decided(func: Any) -> bool:
+    """By its arguments: it draws no numbers, and leaves no memory as it is."""
+    return torch.Tag.nondeterministic_seeded not in func.tags and "empty" not in func.__name__
+
+
+def _shape_is_by_values(func: Any) -> bool:
+    """Indexing by a mask is none of these: see [Note: what is known]."""
+    return torch.Tag.dynamic_output_shape in func.tags and func._schema.name not in ("aten::nonzero", "aten::masked_select")
+
+
+def _device_of(args: Tuple[Any, ...]) -> torch.device:
+    return next((value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor)), torch.device("cpu"))
+
+
+def _as_on(device: torch.device, numbers: torch.Tensor) -> torch.Tensor:
+    found = torch.empty_like(numbers, device=device)
+    note(found, numbers)
+    return found
+
+
 def _computed_on_host(func: Any, args: Tuple[Any, ...], options: Dict[str, Any]) -> Any:
-    """What the operator gives on the host; None where not all of its arguments are known there, or none decides what it gives."""
-    if torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.__name__:
-        return None
+    """What the operator gives on the host; None where not all of its arguments are known there."""
     given = [value for value in tree_leaves((args, options)) if isinstance(value, torch.Tensor)]
     if any(tensor.device.type != "cpu" and on_host(tensor) is None for tensor in given):
         return None
@@ -218,9 +272,34 @@ def where_known(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def asked(*args: Any, **options: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _thread.asking:
             return function(*args, **options)
-        with KnownValues():
-            return function(*args, **options)
+        _thread.asking = True
+        try:
+            with KnownValues():
+                return function(*args, **options)
+        finally:
+            _thread.asking = False
 
     return asked
+
+
+def ask_again_in_backward(checkpoint: ModuleType) -> None:
+    """A forward that runs again for an activation checkpoint knows what it knew."""
+    frame, function = getattr(checkpoint, "_CheckpointFrame", None), getattr(checkpoint, "CheckpointFunction", None)
+    if frame is None or function is None:
+        return
+    init, forward = frame.__init__, function.forward
+
+    @functools.wraps(init)
+    def init_frame(self: Any, recompute_fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+        init(self, where_known(recompute_fn) if _thread.asking else recompute_fn, *args, **options)
+
+    @functools.wraps(forward)
+    def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+        outputs = forward(ctx, run_function, *args)
+        if _thread.asking:
+            ctx.run_function = where_known(ctx.run_function)
+        return outputs
+
+    frame.__init__, function.forward = init_frame, staticmethod(forward_of_reentrant)
