@@ -172,7 +172,7 @@ def _followed(operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *a
     """An operator whose result is not what it, or a part of it, was filled with in between."""
     found = kernel(keys, *args, **options)
     if _is_small(found):
-        _note_or_forget(found, _computed_on_host(operator, args, options))
+        _note_or_forget(found, _computed_on_host(operator, args, options) if found.dtype in _WHOLE else None)
     return found
 
 
@@ -228,8 +228,9 @@ class KnownValues(TorchDispatchMode):
             with _answered(numbers):
                 func(*args, **options)
             return numbers.item()
-        if _shape_is_by_values(func) and _device_of(args).type == "cuda" and (numbers := _computed_on_host(func, args, options)) is not None:
-            return tree_map_only(torch.Tensor, functools.partial(_as_on, _device_of(args)), numbers)
+        device = _device_of(args) if _shape_is_by_values(func) else None
+        if device is not None and (numbers := _computed_on_host(func, args, options)) is not None:
+            return tree_map_only(torch.Tensor, functools.partial(_as_on, device), numbers)
         found = func(*args, **options)
         if _is_small(found) and not func.is_view and not func._schema.is_mutable:
             follows = found.dim() <= 2 and found.dtype in _WHOLE and _is_decided(func)
@@ -247,8 +248,9 @@ def _shape_is_by_values(func: Any) -> bool:
     return torch.Tag.dynamic_output_shape in func.tags and func._schema.name not in ("aten::nonzero", "aten::masked_select")
 
 
-def _device_of(args: Tuple[Any, ...]) -> torch.device:
-    return next((value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor)), torch.device("cpu"))
+def _device_of(args: Tuple[Any, ...]) -> Optional[torch.device]:
+    """None for the host's."""
+    return next((value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor) and value.is_cuda), None)
 
 
 def _as_on(device: torch.device, numbers: torch.Tensor) -> torch.Tensor:
