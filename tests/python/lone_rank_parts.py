@@ -1,5 +1,6 @@
 """Checks of lone_rank_checks.py: what is built on the groups: DDP, checkpoints, pipelines."""
 
+import copy
 import gc
 import os
 
@@ -25,6 +26,25 @@ def ddp_rebuilds_its_buckets_as_with_peers():
         # A bucket is closed by the parameter that takes it past 2 MiB: a weight with the biases beside it.
         assert key == "bucket_sizes" or sizes == [2 * (512 * 512 + 512) * 4] * 3, (option, sizes)
         assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def ddp_on_the_cpu_has_the_gradients_of_its_module():
+    from torch.nn.parallel import DistributedDataParallel
+
+    for backend in ("gloo", "cpu:gloo,cuda:nccl"):
+        dist.init_process_group(backend)
+        plain = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 4))
+        model = copy.deepcopy(plain)
+        ddp = DistributedDataParallel(model)
+        for _ in range(3):
+            batch = torch.randn(6, 4)
+            for trained in (plain, ddp):
+                trained(batch).square().mean().backward()
+            for own, reduced in zip(plain.parameters(), model.parameters()):
+                assert torch.equal(own.grad, reduced.grad)
+        with ddp.no_sync():
+            ddp(batch).sum().backward()
+        dist.destroy_process_group()
 
 
 def a_rank_saves_its_part_of_a_checkpoint():

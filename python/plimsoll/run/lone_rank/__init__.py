@@ -8,6 +8,7 @@ longer the more peers there are:
 the stores                ``store.py``: a key that nobody set is answered for the peer that would have set it
 gloo                      ``cpu_backend.py``: no connections; CPU collectives see peers that hold what we hold
 reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on
+DDP on the CPU            ``cpu_ddp.py``: a gradient's mean over peers that hold the same is the gradient
 object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
 DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
@@ -42,7 +43,8 @@ def install() -> None:
         return
     _installed = True
 
-    from plimsoll.run.lone_rank import checkpoint, cpu_backend, fsdp1_state, left_works, objects
+    from plimsoll.run.after_import import after_import
+    from plimsoll.run.lone_rank import checkpoint, cpu_backend, cpu_ddp, fsdp1_state, left_works, objects
     from plimsoll.run.lone_rank import pieces, pipelining, same_values, store
 
     replacements: Dict[str, Any] = {}
@@ -52,6 +54,7 @@ def install() -> None:
     replacements.update(same_values.replacements())
     replacements.update(left_works.replacements())
     _rebind(replacements)
+    after_import.call("torch.nn.parallel.distributed", cpu_ddp.replace_in)
     checkpoint.install()
     fsdp1_state.install()
     pieces.install()

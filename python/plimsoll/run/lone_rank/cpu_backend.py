@@ -5,7 +5,7 @@ answers are those of peers that hold what we hold: ``all_gather`` and ``gather``
 ``broadcast`` and a receive leave the tensor, ``scatter`` from us gives our part. FakeProcessGroup does not reduce:
 `cpu_reductions.py` does.
 
-Not covered: DistributedDataParallel around a module on the CPU, which asks FakeProcessGroup for a result it has not.
+DistributedDataParallel around a module on the CPU asks for more than FakeProcessGroup has: `cpu_ddp.py`.
 """
 
 from types import SimpleNamespace

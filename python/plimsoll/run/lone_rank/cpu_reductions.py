@@ -40,11 +40,13 @@ def _answer(output: torch.Tensor, mine: torch.Tensor, op: Any, size: int) -> Non
             output.copy_(answer.reshape(output.shape))
 
 
+def has_gloo(group: Any) -> bool:
+    """Whether what is on the CPU goes by gloo."""
+    return "cpu:gloo" in str(distributed_c10d._world.pg_backend_config.get(group, ""))
+
+
 def _is_ours(group: Any, tensor: Any) -> bool:
-    if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
-        return False
-    backends = str(distributed_c10d._world.pg_backend_config.get(group, ""))
-    return "cpu:gloo" in backends
+    return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" and has_gloo(group)
 
 
 def _op_of(arguments: Tuple[Any, ...], options: Any) -> Any:
