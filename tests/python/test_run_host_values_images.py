@@ -4,10 +4,7 @@ import importlib.util
 
 import pytest
 
-pytestmark = [
-    pytest.mark.warm,
-    pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed"),
-]
+pytestmark = pytest.mark.warm
 
 # Two images of different sizes, in sequences that hold a token for each four patches.
 SHAPES = """
@@ -48,6 +45,7 @@ SHAPES = """
 """
 
 
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
 def test_shapes_are_those_of_the_cpu_in_forward_and_when_it_runs_again(plimsoll_run, script):
     text = """
     plain, again, reentrant = check(None), check(False), check(True)
@@ -56,3 +54,34 @@ def test_shapes_are_those_of_the_cpu_in_forward_and_when_it_runs_again(plimsoll_
     run = plimsoll_run(script(SHAPES + text), timeout=180)
     assert run.code == 0, run.stderr
     assert run.json["defects"] == []
+
+
+def test_a_forward_that_takes_sizes_reads_them_back_in_every_version(plimsoll_run, script):
+    """In newer ones the base of transformers' models does something for each class that is made, in older ones nothing."""
+    text = """
+    import types
+    import torch
+    from plimsoll.run.host_values import image_sizes
+    class Plain(torch.nn.Module): pass
+    class Noting(torch.nn.Module):
+        noted = []
+        def __init_subclass__(cls, **options):
+            super().__init_subclass__()
+            Noting.noted.append((cls.__name__, options))
+    for base in (Plain, Noting):
+        image_sizes.answer(types.SimpleNamespace(PreTrainedModel=base))
+        options = {"kind": "vision"} if base is Noting else {}
+        class Vision(base, **options):
+            def forward(self, pixels, grid_thw): return (grid_thw * 2).tolist()
+        class Text(base):
+            def forward(self, tokens): return (tokens * 2).tolist()
+        class Deeper(Vision): pass
+        sizes = torch.tensor([[1, 8], [1, 4]]).cuda()
+        for model in (Vision(), Deeper()):
+            assert model(None, sizes) == model(None, grid_thw=sizes) == [[2, 16], [2, 8]]
+        assert Text()(sizes) == [[0, 0], [0, 0]]
+    assert Noting.noted == [("Vision", {"kind": "vision"}), ("Text", {}), ("Deeper", {})]
+    image_sizes.answer(types.SimpleNamespace())
+    """
+    run = plimsoll_run(script(text))
+    assert run.code == 0, run.stderr

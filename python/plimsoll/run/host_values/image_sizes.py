@@ -2,7 +2,6 @@
 shapes of what they compute. Such a model's forward is run where what the host sent is known.
 """
 
-import functools
 import inspect
 from types import ModuleType
 from typing import Any
@@ -17,12 +16,14 @@ def answer(modeling_utils: ModuleType) -> None:
     base = getattr(modeling_utils, "PreTrainedModel", None)
     if base is None:
         return
-    made = base.__init_subclass__.__func__
+    own = vars(base).get("__init_subclass__")  # None in older versions
 
     @classmethod  # type: ignore[misc]
-    @functools.wraps(made)
     def init_subclass(cls: Any, **options: Any) -> None:
-        made(cls, **options)
+        if own is not None:
+            own.__func__(cls, **options)
+        else:
+            super(base, cls).__init_subclass__(**options)
         forward = vars(cls).get("forward")
         if inspect.isfunction(forward) and _SIZES & inspect.signature(forward).parameters.keys():
             cls.forward = known_values.where_known(forward)

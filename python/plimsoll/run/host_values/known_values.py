@@ -126,12 +126,11 @@ def _sent(move: _Kernel, keys: torch.DispatchKeySet, value: Any, **options: Any)
     else:
         found = move(keys, given, **options)
     if found.dtype in _WHOLE and _is_small(found):
-        numbers = given if given.device.type == "cpu" else on_host(given, sent=True)
-        known = _known(given) if numbers is None else None
-        if numbers is not None:
-            note(found, numbers)
-        elif known is not None:
+        known = _known(given)
+        if known is not None and not isinstance(known.numbers, torch.Tensor):
             _keep(found, known.numbers)
+        elif (numbers := _sent_by_host(given)) is not None:
+            note(found, numbers)
     return found
 
 
