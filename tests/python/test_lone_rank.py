@@ -1,5 +1,6 @@
 """torch.distributed alone in one process: any rank of any world size, never waiting for a peer."""
 
+import ast
 import json
 from pathlib import Path
 
@@ -36,7 +37,7 @@ CHECKS = {
         "the_fake_backend_is_left_alone",
         *LATER_PARTS,
     ],
-    (5, 64): ["ddp_rebuilds_its_buckets_as_with_peers", "a_script_may_leave_its_groups"],
+    (5, 64): ["ddp_rebuilds_its_buckets_as_with_peers", "ddp_on_the_cpu_has_the_gradients_of_its_module", "a_script_may_leave_its_groups"],
     (16383, 16384): SPLITS + EVERYWHERE,
 }
 
@@ -63,6 +64,14 @@ def checked(plimsoll_run):
 def test_lone_rank(checked, rank, world, check):
     outcome = checked(rank, world).get(check, "the check was not reached")
     assert outcome is None, outcome
+
+
+def test_every_check_is_some_ranks():
+    written = set()
+    for part in ("collectives", "groups", "parts", "stores"):  # as lone_rank_checks.py has them
+        body = ast.parse(SCRIPT.with_name(f"lone_rank_{part}.py").read_text(encoding="utf-8")).body
+        written |= {node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    assert written == {check for checks in CHECKS.values() for check in checks}
 
 
 PIPELINE = """
