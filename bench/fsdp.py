@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Dict, List
 
 HOME = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
@@ -27,26 +26,45 @@ CONFIGURATIONS = ("fp32", "bf16", "keep", "no_sync", "offload")
 BLOCKS = 200
 
 
-def alone(*words: object) -> Dict[str, List[float]]:
-    done = subprocess.run([PROGRAM, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+def alone(*words: object) -> dict[str, list[float]]:
+    done = subprocess.run(
+        [PROGRAM, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT
+    )
     return json.loads(done.stdout)
 
 
-def torch_alone(*words: object) -> Dict[str, List[float]]:
+def torch_alone(*words: object) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        subprocess.run([*TORCHS, *map(str, words), str(out)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**ENVIRONMENT, **PRETEND})
+        subprocess.run(
+            [*TORCHS, *map(str, words), str(out)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**ENVIRONMENT, **PRETEND},
+        )
         return json.loads(out.read_text())
 
 
-def on_two_ranks(command: List[str], more: Dict[str, str] = {}) -> str:
+def on_two_ranks(command: list[str], more: dict[str, str] = {}) -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     ranks = [
         subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**ENVIRONMENT, **more, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={
+                **ENVIRONMENT,
+                **more,
+                "RANK": str(rank),
+                "WORLD_SIZE": "2",
+                "LOCAL_RANK": str(rank),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+            },
         )
         for rank in range(2)
     ]
@@ -64,11 +82,13 @@ def gloo(configuration: str, steps: int) -> None:
             ours += json.loads(on_two_ranks([PROGRAM, "gloo", str(steps), configuration]))["steps"]
             on_two_ranks([*TORCHS, "gloo", str(steps), configuration, str(out)], PRETEND)
             theirs += json.loads(out.read_text())["steps"]
-    print(f"gloo, 2 ranks, {configuration}: a step {statistics.median(ours) * 1e3:.1f} ms, torch's {statistics.median(theirs) * 1e3:.1f} ms: "
-          f"{statistics.median(theirs) / statistics.median(ours):.2f} times as long (fastest: {min(theirs) / min(ours):.2f})")
+    print(
+        f"gloo, 2 ranks, {configuration}: a step {statistics.median(ours) * 1e3:.1f} ms, torch's {statistics.median(theirs) * 1e3:.1f} ms: "
+        f"{statistics.median(theirs) / statistics.median(ours):.2f} times as long (fastest: {min(theirs) / min(ours):.2f})"
+    )
 
 
-def per_module(seconds: Dict[str, List[float]]) -> float:
+def per_module(seconds: dict[str, list[float]]) -> float:
     return (min(seconds["sharded"]) - min(seconds["plain"])) / BLOCKS
 
 
@@ -76,9 +96,13 @@ def main() -> None:
     for configuration in CONFIGURATIONS:
         gloo(configuration, 30)
     ours, theirs = per_module(alone("blocks", 64, 20, BLOCKS)), per_module(torch_alone("blocks", 64, 10, BLOCKS))
-    print(f"the host's work for one FSDP module and step, 64 ranks: {ours * 1e6:.0f} us, torch's {theirs * 1e6:.0f} us: {theirs / ours:.1f} times as long")
+    print(
+        f"the host's work for one FSDP module and step, 64 ranks: {ours * 1e6:.0f} us, torch's {theirs * 1e6:.0f} us: {theirs / ours:.1f} times as long"
+    )
     for world_size in (8, 64, 1024, 16384):
-        print(f"Llama-3-8B's shape, a step of one of {world_size:,} ranks: {min(alone('llama', world_size, 20)['steps']) * 1e3:.1f} ms")
+        print(
+            f"Llama-3-8B's shape, a step of one of {world_size:,} ranks: {min(alone('llama', world_size, 20)['steps']) * 1e3:.1f} ms"
+        )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
@@ -49,13 +48,13 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
     optimizer.zero_grad()
 
 
-def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> Dict[str, List[float]]:
+def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> dict[str, list[float]]:
     """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine. A tracker hears of allocations
     from when it is made: each turn has one of its own, and without it there is none. Of the steps with a tracker the first one
     names everything; `around` is what making, entering, leaving and dropping it takes."""
     from plimsoll import FSDPMemTracker
 
-    seconds: Dict[str, List[float]] = {"plain": [], "first": [], "tracked": [], "around": []}
+    seconds: dict[str, list[float]] = {"plain": [], "first": [], "tracked": [], "around": []}
 
     def timed(kind: str) -> None:
         began = time.perf_counter()

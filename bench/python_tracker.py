@@ -14,20 +14,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 HOME = Path(__file__).resolve().parents[1]
 STEP = str(HOME / "bench" / "llama_step.py")
 
 
-def run(folder: Path, steps: int, *flags: str, categories: bool = False) -> Dict[str, Any]:
+def run(folder: Path, steps: int, *flags: str, categories: bool = False) -> dict[str, Any]:
     out = folder / "out.json"
     options = ["--quiet", "--world-size", "64", *([] if categories else ["--no-categories"])]
     subprocess.run(
         [str(HOME / "plimsoll"), "run", *options, STEP, "llama3-8b", str(steps), str(out), *flags],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    figures: Dict[str, Any] = json.loads(out.read_text())
+    figures: dict[str, Any] = json.loads(out.read_text())
     return figures
 
 
@@ -39,11 +41,15 @@ def main() -> None:
         for what, flags in (("nothing recomputed", ["--no-checkpoint"]), ("full checkpointing", [])):
             figures = run(folder, steps, "--tracked", *flags)
             plain, first, tracked, around = (min(figures[kind]) for kind in ("plain", "first", "tracked", "around"))
-            print(f"Llama-3-8B, FSDP2, 64 ranks, {what}, a step on the pretend GPU: {plain:.3f} s, with plimsoll's "
-                  f"FSDPMemTracker {tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more "
-                  f"(a tracker's first step {100 * (first / plain - 1):.1f} %; around the steps {around:.3f} s)")
+            print(
+                f"Llama-3-8B, FSDP2, 64 ranks, {what}, a step on the pretend GPU: {plain:.3f} s, with plimsoll's "
+                f"FSDPMemTracker {tracked:.3f} s: {100 * (tracked / plain - 1):.1f} % more "
+                f"(a tracker's first step {100 * (first / plain - 1):.1f} %; around the steps {around:.3f} s)"
+            )
         fake = min(run(folder, 3, "--fake")["step_seconds"][1:])
-        print(f"under FakeTensorMode with torch's FSDPMemTracker: {fake:.3f} s, {fake / tracked:.1f} times the tracked step")
+        print(
+            f"under FakeTensorMode with torch's FSDPMemTracker: {fake:.3f} s, {fake / tracked:.1f} times the tracked step"
+        )
         seen = min(run(folder, steps, categories=True)["step_seconds"][1:])
         print(f"under plimsoll run with categories: {seen:.3f} s, {100 * (seen / plain - 1):.1f} % more than without")
 

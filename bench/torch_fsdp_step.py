@@ -1,7 +1,7 @@
 """The seconds of training steps under torch's FSDP2, as JSON: the counterpart of bench/torch/fsdp_step.cpp.
 
-    torch_fsdp_step.py blocks WORLD_SIZE STEPS COUNT OUT.json
-    torch_fsdp_step.py gloo STEPS CONFIGURATION OUT.json          one of torchrun's ranks
+torch_fsdp_step.py blocks WORLD_SIZE STEPS COUNT OUT.json
+torch_fsdp_step.py gloo STEPS CONFIGURATION OUT.json          one of torchrun's ranks
 """
 
 import json

@@ -52,7 +52,14 @@ def main() -> None:
                 seconds.append(time.perf_counter() - began)
                 tracker.reset_mod_stats()  # It keeps one step at a time.
         peak = {str(device): dict(found) for device, found in tracker.get_tracker_snapshot("peak").items()}
-    out.write_text(json.dumps({"tracked": seconds, "peak": {device: {str(k): v for k, v in found.items()} for device, found in peak.items()}}))
+    out.write_text(
+        json.dumps(
+            {
+                "tracked": seconds,
+                "peak": {device: {str(k): v for k, v in found.items()} for device, found in peak.items()},
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

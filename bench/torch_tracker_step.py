@@ -1,7 +1,7 @@
 """What torch's own MemTracker costs: seconds of training steps as JSON.
 
-    torch_tracker_step.py cpu STEPS OUT.json      the transformer of bench/torch/tracked_step.cpp, plain and tracked in turn
-    torch_tracker_step.py fake STEPS OUT.json     Llama-3-8B's shape under FakeTensorMode, tracked
+torch_tracker_step.py cpu STEPS OUT.json      the transformer of bench/torch/tracked_step.cpp, plain and tracked in turn
+torch_tracker_step.py fake STEPS OUT.json     Llama-3-8B's shape under FakeTensorMode, tracked
 """
 
 import json

@@ -1,6 +1,6 @@
 """Does it fit? A function of your own, on a GPU that is not there.
 
-    python examples/estimate.py
+python examples/estimate.py
 """
 
 import plimsoll

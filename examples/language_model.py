@@ -5,7 +5,6 @@ What `plimsoll plan` builds in C++, statement by statement, so that tensors live
 
 import json
 from dataclasses import dataclass, field
-from typing import Optional, Set
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +18,7 @@ class Experts:
     per_token: int
     hidden: int
     sparse_step: int = 1
-    dense_blocks: Set[int] = field(default_factory=set)
+    dense_blocks: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Config:
     output_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
-    experts: Optional[Experts] = None
+    experts: Experts | None = None
     norm: str = "composite"
 
     def has_experts(self, block: int) -> bool:
@@ -68,7 +67,7 @@ def _gpt2(c: dict) -> Config:
     )
 
 
-def _experts(c: dict, family: str) -> Optional[Experts]:
+def _experts(c: dict, family: str) -> Experts | None:
     if family == "mixtral":
         return Experts(c.get("num_local_experts", 8), c.get("num_experts_per_tok", 2), c["intermediate_size"])
     if family == "qwen3_moe":
@@ -266,7 +265,7 @@ class GPT2Block(nn.Module):
         self.c_fc = nn.Linear(config.dim, config.hidden)
         self.m_proj = nn.Linear(config.hidden, config.dim)
 
-    def forward(self, x: torch.Tensor, turns: Optional[torch.Tensor]) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, turns: torch.Tensor | None) -> torch.Tensor:
         batch, length, dim = x.shape
         q, k, v = self.c_attn(self.ln_1(x)).split(dim, dim=2)
         q = q.view(batch, length, self.heads, dim // self.heads).transpose(1, 2)

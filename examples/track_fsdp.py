@@ -1,6 +1,6 @@
 """Where FSDP2's memory goes, at each of its stages: the drop-in tracker, as one rank of many.
 
-    plimsoll run --quiet --world-size 16 examples/track_fsdp.py
+plimsoll run --quiet --world-size 16 examples/track_fsdp.py
 """
 
 import os

@@ -1,6 +1,8 @@
-// Trains a small transformer for a few real steps, on the CPU or on the GPU that is named, and shows where its memory went.
+// Trains a small transformer for a few real steps, on the CPU or on the GPU that is named, and shows where its memory
+// went.
 //
-//     ninja -C build/release example_track_training && build/release/examples/example_track_training [cuda] [--checkpoint]
+//     ninja -C build/release example_track_training && build/release/examples/example_track_training [cuda]
+//     [--checkpoint]
 #include <ATen/Functions.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>

@@ -1,6 +1,6 @@
 """torch.compile of each block, under FSDP2.
 
-    torchrun --nproc-per-node 8 train_compile_fsdp2.py
+torchrun --nproc-per-node 8 train_compile_fsdp2.py
 """
 
 import argparse

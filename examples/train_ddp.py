@@ -1,6 +1,6 @@
 """DistributedDataParallel: every rank holds the whole model, gradients are averaged in buckets.
 
-    torchrun --nproc-per-node 8 train_ddp.py
+torchrun --nproc-per-node 8 train_ddp.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """FSDP1 (FullyShardedDataParallel): each block one flat parameter, sharded among the ranks.
 
-    torchrun --nproc-per-node 8 train_fsdp1.py
+torchrun --nproc-per-node 8 train_fsdp1.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """FSDP2 (fully_shard): parameters, gradients and optimizer state shared among the ranks.
 
-    torchrun --nproc-per-node 8 train_fsdp2.py --checkpoint full --hsdp 2 --accumulate 4 --no-sync
+torchrun --nproc-per-node 8 train_fsdp2.py --checkpoint full --hsdp 2 --accumulate 4 --no-sync
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """A Hugging Face transformers model from its config, no download: Llama, GPT-2 or Qwen2, small by default.
 
-    python train_hf.py qwen2
-    torchrun --nproc-per-node 8 train_hf.py llama      # sharded with FSDP2
+python train_hf.py qwen2
+torchrun --nproc-per-node 8 train_hf.py llama      # sharded with FSDP2
 """
 
 import argparse

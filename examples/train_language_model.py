@@ -54,7 +54,7 @@ def parse() -> argparse.Namespace:
 
 
 def checkpoint(model: LanguageModel, policy: str) -> None:
-    kind, every = (("full", int(policy[6:])) if policy.startswith("every:") else (policy, 1))
+    kind, every = ("full", int(policy[6:])) if policy.startswith("every:") else (policy, 1)
     if kind != "none":
         for i in range(every - 1, len(model.layers), every):
             model.layers[i] = Checkpointed(model.layers[i], MODES[kind])

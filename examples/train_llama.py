@@ -1,6 +1,6 @@
 """Trains a Llama the way torchtitan does: meta init, FSDP2 by block, bf16 with fp32 reduction, AdamW, clipping.
 
-    torchrun --nproc-per-node 8 train_llama.py llama3-8b --batch 2 --seq-len 8192 --ac op
+torchrun --nproc-per-node 8 train_llama.py llama3-8b --batch 2 --seq-len 8192 --ac op
 """
 
 import argparse

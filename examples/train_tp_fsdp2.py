@@ -1,6 +1,6 @@
 """Tensor parallel inside a node, FSDP2 between nodes: a 2-D mesh of DTensors.
 
-    torchrun --nproc-per-node 8 train_tp_fsdp2.py --tp 4
+torchrun --nproc-per-node 8 train_tp_fsdp2.py --tp 4
 """
 
 import argparse

@@ -14,8 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple
+from typing import NamedTuple
 
 HOME = Path(__file__).resolve().parents[1]
 PAGE = HOME / "docs" / "accuracy.md"
@@ -35,11 +36,23 @@ class Row(NamedTuple):
 ISSUE_165 = "torchtitan issue 165, March 2024"
 TABLE_2024 = "torchtitan's table of December 2024"
 PLANS = [
-    Row("Llama-2-7B, 8 GPUs, full checkpointing, logits kept", "active", 22.73,
-        "plan llama2-7b --gpus 8 --batch 8 --seq-len 2048 --checkpoint full --keep-logits", ISSUE_165),
-    *(Row(f"Llama-3.1-8B, {gpus} GPUs, selective checkpointing", "reserved", measured,
-          f"plan llama3.1-8b --batch 2 --seq-len 8192 --checkpoint selective --gpu H100-96GB --gpus {gpus}", TABLE_2024)
-      for gpus, measured in ((8, 82.4), (128, 67.0))),
+    Row(
+        "Llama-2-7B, 8 GPUs, full checkpointing, logits kept",
+        "active",
+        22.73,
+        "plan llama2-7b --gpus 8 --batch 8 --seq-len 2048 --checkpoint full --keep-logits",
+        ISSUE_165,
+    ),
+    *(
+        Row(
+            f"Llama-3.1-8B, {gpus} GPUs, selective checkpointing",
+            "reserved",
+            measured,
+            f"plan llama3.1-8b --batch 2 --seq-len 8192 --checkpoint selective --gpu H100-96GB --gpus {gpus}",
+            TABLE_2024,
+        )
+        for gpus, measured in ((8, 82.4), (128, 67.0))
+    ),
 ]
 
 LLAMA2 = "run --world-size 8 examples/train_llama.py llama2-7b --batch 8 --seq-len 2048 --ac full --keep-logits"
@@ -59,16 +72,20 @@ RUNS = [
 TABLES = {"plans": PLANS, "runs": RUNS}
 
 
-@functools.lru_cache(maxsize=None)
-def peak(command: str) -> Dict[str, int]:
+@functools.cache
+def peak(command: str) -> dict[str, int]:
     """The peak that the command reports. What is compiled is compiled anew: what was found in Inductor's cache has not been
     autotuned, which leaves a mark on reserved memory."""
     build = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
     verb, *arguments = command.split()
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
-            [str(build / "bin" / "plimsoll"), verb, "--json", "-", "--quiet", *arguments], cwd=HOME,
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+            [str(build / "bin" / "plimsoll"), verb, "--json", "-", "--quiet", *arguments],
+            cwd=HOME,
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
         )
     return json.loads(done.stdout)["peak"]
 
@@ -89,7 +106,7 @@ def line(row: Row) -> str:
     return f"| {row.job} | {row.book} | {row.measured:g} GiB | {estimate(row):.2f} GiB | {percent} | {row.source} |"
 
 
-def table(rows: List[Row]) -> Iterator[str]:
+def table(rows: list[Row]) -> Iterator[str]:
     yield "| job | book | measured | estimated | difference | source |"
     yield "|---|---|---|---|---|---|"
     yield from map(line, rows)

@@ -11,11 +11,25 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Iterator, List
+from collections.abc import Iterator
 
 LAYERS = [
-    "base", "ledger", "pretend", "report", "safetensors", "architecture", "job", "capture", "nn", "distributed", "fsdp",
-    "tracker", "models", "plan", "python", "cli",
+    "base",
+    "ledger",
+    "pretend",
+    "report",
+    "safetensors",
+    "architecture",
+    "job",
+    "capture",
+    "nn",
+    "distributed",
+    "fsdp",
+    "tracker",
+    "models",
+    "plan",
+    "python",
+    "cli",
 ]
 TORCH_FREE = {"base", "ledger", "pretend", "report", "safetensors", "architecture", "job"}
 SEES_CUDA = {"cuda", "runtime", "driver"}
@@ -63,7 +77,7 @@ def sources(root: str) -> Iterator[str]:
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
-def check(root: str) -> List[str]:
+def check(root: str) -> list[str]:
     defects = []
     for path in sources(root):
         layer = path.split("/")[1]

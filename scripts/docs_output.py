@@ -12,23 +12,28 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 HOME = Path(__file__).resolve().parents[1]
 
 
 def output_of(command: str) -> str:
     done = subprocess.run(
-        ["bash", "-c", command], cwd=HOME, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False,
+        ["bash", "-c", command],
+        cwd=HOME,
+        env={**os.environ, "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     if done.returncode not in (0, 3):
         sys.exit(f"{command}\n{done.stdout}ended with {done.returncode}")
     return done.stdout.rstrip("\n")
 
 
-def refreshed(lines: List[str]) -> Iterator[str]:
+def refreshed(lines: list[str]) -> Iterator[str]:
     in_block = skipping = False
     for line in lines:
         if line.startswith("```"):

@@ -17,7 +17,8 @@ import os
 import re
 import subprocess
 import sys
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STATE = os.path.join(HOME, ".plimsoll")
@@ -40,7 +41,7 @@ def find_torch(python: str) -> str:
     """The folder of the torch package that the interpreter would import."""
     program = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s and s.origin else '')"
     try:
-        done = subprocess.run([python, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([python, "-c", program], capture_output=True, text=True)
     except OSError as error:
         raise Unsupported(f"{python} cannot be started ({error.strerror}): --python wants a Python interpreter")
     if done.returncode != 0:
@@ -72,7 +73,7 @@ def read_torch(package: str) -> Torch:
     return Torch(lib, version, int(major))
 
 
-def _assigned(text: str, name: str) -> Optional[str]:
+def _assigned(text: str, name: str) -> str | None:
     """The string given to `name` in a version.py, with or without a type hint."""
     found = re.search(rf"^{name}\s*(?::[^=]+)?=\s*'([^']+)'", text, re.MULTILINE)
     return found[1] if found else None
@@ -109,7 +110,7 @@ def _inputs() -> Iterator[str]:
 
 def build(torch: Torch, folder: str) -> None:
     headers = os.path.join(STATE, "headers", f"cu{torch.cuda_major}")
-    commands: List[Tuple[str, List[str]]] = []
+    commands: list[tuple[str, list[str]]] = []
     if not os.path.exists(os.path.join(headers, "complete")):
         venv_python = os.path.join(STATE, "venv", "bin", "python")
         python = venv_python if os.path.exists(venv_python) else sys.executable
@@ -117,7 +118,10 @@ def build(torch: Torch, folder: str) -> None:
         commands.append((f"fetching CUDA {torch.cuda_major}'s headers", fetch))
     configure = ["cmake", "-S", HOME, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     configure += ["-DPLIMSOLL_ONLY_PRETEND=ON", f"-DPLIMSOLL_TORCH_LIB={torch.lib}"]
-    configure += [f"-DPLIMSOLL_CUDA_INCLUDE={os.path.join(headers, 'include')}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    configure += [
+        f"-DPLIMSOLL_CUDA_INCLUDE={os.path.join(headers, 'include')}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    ]
     commands.append((f"configuring the pretend GPU for torch {torch.version}", configure))
     commands.append((f"building the pretend GPU for torch {torch.version}", ["ninja", "-C", folder]))
 
@@ -130,7 +134,10 @@ def build(torch: Torch, folder: str) -> None:
         for title, command in commands:
             print(f"plimsoll: {title} …", file=sys.stderr, flush=True)
             output.flush()
-            if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode != 0:
+            if (
+                subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
+                != 0
+            ):
                 _show_end(log)
                 raise SystemExit(f"plimsoll: {title} failed. The whole output is in {log}")
     os.replace(started, os.path.join(folder, "ready"))  # It carries the time of the start.

@@ -1,6 +1,7 @@
 // The seconds of training steps under FSDP2 in C++, as JSON.
 //   fsdp_step llama WORLD_SIZE STEPS           Llama-3-8B's shape on the pretend GPU, one of so many ranks
-//   fsdp_step blocks WORLD_SIZE STEPS COUNT    so many modules with next to no compute on the pretend GPU, each sharded;
+//   fsdp_step blocks WORLD_SIZE STEPS COUNT    so many modules with next to no compute on the pretend GPU, each
+//   sharded;
 //                                              and the same modules without FSDP: the difference is FSDP's own
 //   fsdp_step gloo STEPS CONFIGURATION         a small transformer on the CPU, one of torchrun's ranks
 // bench/torch_fsdp_step.py does the same with torch's FSDP2.
@@ -52,8 +53,8 @@ void llama(int world_size, int steps) {
     const nn::DeviceScope meta(at::kMeta);
     return bench::Llama(bench::LlamaShape{});
   }();
-  const fsdp::FullyShardOptions options{
-      .mesh = mesh, .mp_policy = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}};
+  const fsdp::FullyShardOptions options{.mesh = mesh,
+                                        .mp_policy = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}};
   for (const auto& layer : *model->layers) fsdp::fully_shard(layer, options);
   fsdp::fully_shard(model, options);
   const at::Device gpu(at::kCUDA, 0);
@@ -124,7 +125,8 @@ void gloo(int steps, const std::string& configuration) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // 180 GB hold what a rank has of a model of 8 billion parameters and every activation. A profile of the user's comes first.
+  // 180 GB hold what a rank has of a model of 8 billion parameters and every activation. A profile of the user's comes
+  // first.
   setenv("PLIMSOLL_GPU_PROFILE", PLIMSOLL_BENCH_PROFILE, /*overwrite=*/0);
   std::cout.precision(9);
   const std::vector<std::string> words(argv + 1, argv + argc);
@@ -135,7 +137,8 @@ int main(int argc, char** argv) {
   } else if (words.size() == 3 && words[0] == "gloo") {
     gloo(std::stoi(words[1]), words[2]);
   } else {
-    std::cerr << "usage: " << argv[0] << " llama WORLD_SIZE STEPS | blocks WORLD_SIZE STEPS COUNT | gloo STEPS CONFIGURATION\n";
+    std::cerr << "usage: " << argv[0]
+              << " llama WORLD_SIZE STEPS | blocks WORLD_SIZE STEPS COUNT | gloo STEPS CONFIGURATION\n";
     return 2;
   }
 }

@@ -1,5 +1,5 @@
-// What MemTracker adds to a training step: `tracked_step cpu|llama STEPS` prints the seconds of each step, plain and tracked
-// in turn, as JSON.
+// What MemTracker adds to a training step: `tracked_step cpu|llama STEPS` prints the seconds of each step, plain and
+// tracked in turn, as JSON.
 #include <ATen/Functions.h>
 #include <c10/core/DefaultDtype.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes ship_log.txt: the log of a ship that never was, for a model to learn letters from. The same text each time.
 
-    python3 examples/data/ship_log.py > examples/data/ship_log.txt
+python3 examples/data/ship_log.py > examples/data/ship_log.txt
 """
 
 import random
@@ -14,51 +14,75 @@ SEAS = ["a smooth sea", "a slight swell", "a long swell from astern", "a short, 
 SKIES = ["clear", "hazy", "overcast", "grey and low", "bright after rain", "black to windward"]
 HANDS = ["the carpenter", "the boatswain", "the cook", "the second mate", "the sailmaker", "the boy", "the whole watch"]
 WORK = [
-    "set the fore topsail", "took in a reef", "shook out a reef", "bent a new jib", "pumped the bilge dry",
-    "painted the long boat", "overhauled the steering gear", "mended the main staysail", "scrubbed the decks",
-    "broke out a cask of flour", "caught rain for the water casks", "sounded the well and found it dry",
+    "set the fore topsail",
+    "took in a reef",
+    "shook out a reef",
+    "bent a new jib",
+    "pumped the bilge dry",
+    "painted the long boat",
+    "overhauled the steering gear",
+    "mended the main staysail",
+    "scrubbed the decks",
+    "broke out a cask of flour",
+    "caught rain for the water casks",
+    "sounded the well and found it dry",
 ]
 CARGO = ["coal", "timber", "tea", "wool", "salt", "copper ore", "grain", "jute", "iron rails", "coffee"]
 PORTS = ["Bristol", "Lisbon", "Madeira", "Bahia", "Cape Town", "Valparaiso", "Callao", "Hobart", "Batavia", "Bombay"]
 SIGHTS = [
-    "a school of dolphins kept with us", "two whales blew to leeward", "we spoke a barque bound for home",
-    "a flying fish came aboard and went to the cook", "land was sighted from the masthead",
-    "an albatross followed in our wake", "the moon rose red out of the sea", "we passed a spar with weed on it",
+    "a school of dolphins kept with us",
+    "two whales blew to leeward",
+    "we spoke a barque bound for home",
+    "a flying fish came aboard and went to the cook",
+    "land was sighted from the masthead",
+    "an albatross followed in our wake",
+    "the moon rose red out of the sea",
+    "we passed a spar with weed on it",
 ]
 SAYINGS = [
-    "A ship that is loaded by the line comes home.", "What is not lashed down belongs to the sea.",
-    "The mate says that a dry hold is worth a good wind.", "Nobody thanks the line until the storm.",
-    "Weigh twice, load once.", "A mark on the side is cheaper than a grave.",
-    "The sea forgives no arithmetic.", "Measure before you sail, said the old man, and said no more.",
+    "A ship that is loaded by the line comes home.",
+    "What is not lashed down belongs to the sea.",
+    "The mate says that a dry hold is worth a good wind.",
+    "Nobody thanks the line until the storm.",
+    "Weigh twice, load once.",
+    "A mark on the side is cheaper than a grave.",
+    "The sea forgives no arithmetic.",
+    "Measure before you sail, said the old man, and said no more.",
 ]
 
 
 def weather(rng):
     wind, force, sea, sky = (rng.choice(words) for words in (WINDS, FORCES, SEAS, SKIES))
-    return rng.choice([
-        f"Wind from the {wind}, {force}, with {sea}. The sky is {sky}.",
-        f"The day began {sky}, with {force} from the {wind} and {sea}.",
-        f"{force[0].upper()}{force[1:]} from the {wind} all day; {sea}.",
-    ])
+    return rng.choice(
+        [
+            f"Wind from the {wind}, {force}, with {sea}. The sky is {sky}.",
+            f"The day began {sky}, with {force} from the {wind} and {sea}.",
+            f"{force[0].upper()}{force[1:]} from the {wind} all day; {sea}.",
+        ]
+    )
 
 
 def work(rng):
     who, done, other = rng.choice(HANDS), *rng.sample(WORK, 2)
-    return rng.choice([
-        f"In the forenoon {who} {done}.",
-        f"At eight bells {who} {done} and then {other}.",
-        f"{who[0].upper()}{who[1:]} {done}.",
-    ])
+    return rng.choice(
+        [
+            f"In the forenoon {who} {done}.",
+            f"At eight bells {who} {done} and then {other}.",
+            f"{who[0].upper()}{who[1:]} {done}.",
+        ]
+    )
 
 
 def load_line(rng):
     inches, tons, cargo = rng.randint(1, 14), rng.randint(3, 90), rng.choice(CARGO)
-    return rng.choice([
-        f"The load line stands {inches} inches clear of the water.",
-        f"We shifted {tons} tons of {cargo} aft, and she trims better for it.",
-        f"The merchant asked for {tons} tons of {cargo} more; the mark would be under by {inches} inches, and I refused.",
-        f"With {tons} tons of {cargo} out of her she has risen {inches} inches.",
-    ])
+    return rng.choice(
+        [
+            f"The load line stands {inches} inches clear of the water.",
+            f"We shifted {tons} tons of {cargo} aft, and she trims better for it.",
+            f"The merchant asked for {tons} tons of {cargo} more; the mark would be under by {inches} inches, and I refused.",
+            f"With {tons} tons of {cargo} out of her she has risen {inches} inches.",
+        ]
+    )
 
 
 def day(rng, number, name, month, date, port):

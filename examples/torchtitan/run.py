@@ -15,7 +15,7 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import NamedTuple
 
 import write_assets
 
@@ -73,7 +73,7 @@ JOBS = {
 }
 
 
-def options_of(job: Job, is_old: bool, assets: Path) -> List[str]:
+def options_of(job: Job, is_old: bool, assets: Path) -> list[str]:
     """torchtitan's arguments for a job; what 0.1 (`is_old`) calls otherwise is said twice."""
     options = {
         "model.flavor": job.flavor,
@@ -97,7 +97,7 @@ def options_of(job: Job, is_old: bool, assets: Path) -> List[str]:
         options["model.converters"] = section
         options[f"{section}.enable_fsdp_float8_all_gather"] = True
         options[f"{section}.precompute_float8_dynamic_scale_for_fsdp"] = True
-    arguments: List[str] = []
+    arguments: list[str] = []
     for name, value in options.items():
         arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return arguments

@@ -10,7 +10,7 @@ Nothing is imported before it is asked for: torch, and the native part, come wit
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -53,5 +53,5 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def __dir__() -> List[str]:
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

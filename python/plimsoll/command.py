@@ -26,4 +26,3 @@ def main() -> int:
 
 def _runs_torch(arguments: Sequence[str]) -> bool:
     return bool(arguments) and arguments[0] in _RUN_TORCH and not {"-h", "--help"} & set(arguments)
-

@@ -57,7 +57,8 @@ TEST_CASE("what the child was told to run and did not find is bad usage") {
   const TemporaryFolder folder;
   CHECK_NOTHROW(check_usage(folder.path()));
   write_file(folder.path() / "bad_usage", "-m no.such cannot be run: No module named no.such");
-  CHECK_THROWS_WITH_AS(check_usage(folder.path()), "-m no.such cannot be run: No module named no.such", InvalidArgument);
+  CHECK_THROWS_WITH_AS(check_usage(folder.path()), "-m no.such cannot be run: No module named no.such",
+                       InvalidArgument);
 }
 
 }  // namespace test_checks

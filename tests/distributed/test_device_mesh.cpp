@@ -84,9 +84,7 @@ TEST_CASE("submeshes have the same groups, in the order of the mesh") {
   CHECK(ac.ranks() == Ints{8, 9, 10, 11, 20, 21, 22, 23});
   CHECK(ac.coordinate() == Ints{0, 1});
   CHECK(ac.get_group("a") == mesh.get_group("a"));
-  CHECK(error_text([&] {
-          mesh[Names{"c", "a"}];
-        }) ==
+  CHECK(error_text([&] { mesh[Names{"c", "a"}]; }) ==
         "The dimensions of DeviceMesh('cpu', 2x3x4, 'a' x 'b' x 'c') can be taken in their order only, and 'a' comes "
         "before "
         "the one named before it.");
@@ -121,18 +119,14 @@ TEST_CASE("a mesh that does not fit is refused") {
   CHECK(refusal({2, 2}, {"a", "a"}) ==
         "DeviceMesh: the names of dimensions must be distinct and not empty, and are 'a', 'a'.");
   CHECK(refusal({4}, {""}) == "DeviceMesh: the names of dimensions must be distinct and not empty, and are ''.");
-  CHECK(error_text([] {
-          DeviceMesh(at::kCPU, {0, 1, 2}, {2});
-        }) == "DeviceMesh: a mesh of 2 has 2 ranks, and 3 are given.");
-  CHECK(error_text([] {
-          DeviceMesh(at::kCPU, {1, 4}, {2});
-        }) == "DeviceMesh: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
-  CHECK(error_text([] {
-          DeviceMesh(at::kCPU, {1, 1}, {2});
-        }) == "DeviceMesh: the ranks must be distinct, and are ranks 1, 1.");
-  CHECK(error_text([] {
-          DeviceMesh(at::kCPU, {2, 3}, {2});
-        }) == "DeviceMesh: this is rank 1, which is not among ranks 2, 3. Only members make the mesh.");
+  CHECK(error_text([] { DeviceMesh(at::kCPU, {0, 1, 2}, {2}); }) ==
+        "DeviceMesh: a mesh of 2 has 2 ranks, and 3 are given.");
+  CHECK(error_text([] { DeviceMesh(at::kCPU, {1, 4}, {2}); }) ==
+        "DeviceMesh: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
+  CHECK(error_text([] { DeviceMesh(at::kCPU, {1, 1}, {2}); }) ==
+        "DeviceMesh: the ranks must be distinct, and are ranks 1, 1.");
+  CHECK(error_text([] { DeviceMesh(at::kCPU, {2, 3}, {2}); }) ==
+        "DeviceMesh: this is rank 1, which is not among ranks 2, 3. Only members make the mesh.");
 }
 
 TEST_CASE("a dimension that is not there is refused") {
@@ -143,9 +137,8 @@ TEST_CASE("a dimension that is not there is refused") {
   CHECK(error_text([&] { named.get_group(-3); }) ==
         "DeviceMesh('cpu', 2x2, 'a' x 'b') has no dimension -3: expected from -2 to 1.");
   CHECK(error_text([&] { named.get_group("c"); }) == "DeviceMesh('cpu', 2x2, 'a' x 'b') has no dimension 'c'.");
-  CHECK(error_text([&] {
-          named[Names{"b", "b"}];
-        }) == "DeviceMesh: the names of dimensions must be distinct and not empty, and are 'b', 'b'.");
+  CHECK(error_text([&] { named[Names{"b", "b"}]; }) ==
+        "DeviceMesh: the names of dimensions must be distinct and not empty, and are 'b', 'b'.");
   CHECK(error_text([&] { DeviceMesh::init(at::kCPU, {4})["a"]; }) ==
         "DeviceMesh('cpu', 4) has no dimension 'a': it was made without names.");
 }

@@ -209,15 +209,12 @@ TEST_CASE("groups of the same ranks are apart") {
 TEST_CASE("ranks that make no group are refused") {
   const Default group(fake(1, 4));
   CHECK(error_text([] { new_group({}); }) == "new_group: the ranks must be at least one and distinct, and are [].");
-  CHECK(error_text([] {
-          new_group({1, 1});
-        }) == "new_group: the ranks must be at least one and distinct, and are [1, 1].");
-  CHECK(error_text([] {
-          new_group({1, 4});
-        }) == "new_group: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
-  CHECK(error_text([] {
-          new_group({0, 2, 3});
-        }) == "new_group: this is rank 1, which is not among ranks 0, 2, 3. Only members call new_group.");
+  CHECK(error_text([] { new_group({1, 1}); }) ==
+        "new_group: the ranks must be at least one and distinct, and are [1, 1].");
+  CHECK(error_text([] { new_group({1, 4}); }) ==
+        "new_group: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
+  CHECK(error_text([] { new_group({0, 2, 3}); }) ==
+        "new_group: this is rank 1, which is not among ranks 0, 2, 3. Only members call new_group.");
 }
 
 TEST_CASE("a group of the caller's own is the default one, and makes subgroups where it has a store") {

@@ -141,9 +141,8 @@ TEST_CASE("a hook after accumulation sees the shard also where parameters stay w
   root.set_reshard_after_backward(false);
   std::vector<std::int64_t> rows;
   const auto& weight = net->layers[0]->linear->weight;
-  const auto handle = nn::register_post_accumulate_grad_hook(weight, [&](const at::Tensor& parameter) {
-    rows = {parameter.size(0), parameter.grad().size(0)};
-  });
+  const auto handle = nn::register_post_accumulate_grad_hook(
+      weight, [&](const at::Tensor& parameter) { rows = {parameter.size(0), parameter.grad().size(0)}; });
   small::loss_of(net, small::batch(0, 4)).backward();
   CHECK(rows == std::vector<std::int64_t>{2, 2});
   CHECK(weight.size(0) == 4);
@@ -152,9 +151,8 @@ TEST_CASE("a hook after accumulation sees the shard also where parameters stay w
 TEST_CASE("the same module twice in one group is refused") {
   const FakeWorld world(2);
   small::Layer layer(4);
-  CHECK(message_of([&] {
-          fsdp::fully_shard({layer, layer}, {.mesh = FakeWorld::mesh()});
-        }) == Contains("The same Layer is twice in the list"));
+  CHECK(message_of([&] { fsdp::fully_shard({layer, layer}, {.mesh = FakeWorld::mesh()}); }) ==
+        Contains("The same Layer is twice in the list"));
 }
 
 TEST_CASE("another dimension cannot be combined with resharding to fewer ranks, and says so at once") {

@@ -141,9 +141,7 @@ TEST_CASE("any part of a tensor is read from whatever pieces there are") {
   std::filesystem::remove(folder.path() / "model-rank-00001-of-00002.safetensors");
   const fsdp::StateSource partly(folder.path(), "model");
   partly.read("w", 0, 0, at::empty({3, 3}));
-  CHECK(contains(message([&] {
-                   partly.read("w", 0, 1, at::empty({3, 3}));
-                 }),
+  CHECK(contains(message([&] { partly.read("w", 0, 1, at::empty({3, 3})); }),
                  ": the part of 'w' from 3 on, along dimension 0 of [4, 3], is in none of the files. Copy the files of "
                  "all ranks into the folder."));
   folder.remove();

@@ -75,9 +75,8 @@ TEST_CASE("too many combinations, and a field twice, are refused") {
   CHECK(message_of<InvalidArgument>([&] {
           combinations(Job{}, std::vector<Axis>{wide, parse_axis("rank", "0..9999"), parse_axis("gpus", "1..10000")});
         }) == "the sweep has 10000 × 10000 × 10000 combinations, and 10000 are the most: give fewer values");
-  CHECK(message_of<InvalidArgument>([&] {
-          combinations(Job{}, std::vector<Axis>{wide, wide});
-        }) == "--batch is swept twice: give all its values at once");
+  CHECK(message_of<InvalidArgument>([&] { combinations(Job{}, std::vector<Axis>{wide, wide}); }) ==
+        "--batch is swept twice: give all its values at once");
 }
 
 }  // namespace test_axes

@@ -91,9 +91,7 @@ TEST_CASE("a hook's handle may outlive the tensor") {
 }
 
 TEST_CASE("a tensor without gradient cannot have a hook") {
-  CHECK(message_of([] {
-          nn::register_tensor_hook(at::ones({2, 3}), [](const at::Tensor& g) { return g; });
-        }) ==
+  CHECK(message_of([] { nn::register_tensor_hook(at::ones({2, 3}), [](const at::Tensor& g) { return g; }); }) ==
         "Expected a tensor that requires a gradient, found one of shape [2, 3] that does not: its hook would never "
         "run. Call "
         "requires_grad_() on it first.");

@@ -271,10 +271,7 @@ TEST_CASE("contexts surround the first run and the recomputation") {
   };
   const at::Tensor x = at::ones({4}).requires_grad_();
   nn::checkpoint_with(
-      {.context_fn =
-           [&] {
-             return nn::CheckpointContexts{scope("forward"), scope("recompute")};
-           }},
+      {.context_fn = [&] { return nn::CheckpointContexts{scope("forward"), scope("recompute")}; }},
       [&](const at::Tensor& x) {
         events.push_back("run");
         return x.sin().exp();

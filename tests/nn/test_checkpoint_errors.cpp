@@ -43,10 +43,7 @@ TEST_CASE("a recomputed tensor of another shape is an error that says which and 
   int runs = 0;
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint(
-      [&](const at::Tensor& x) {
-        return (runs++ == 0 ? x.expand({2, 4}) : x.expand({3, 4})).sin().sum();
-      },
-      x);
+      [&](const at::Tensor& x) { return (runs++ == 0 ? x.expand({2, 4}) : x.expand({3, 4})).sin().sum(); }, x);
   const std::string message = message_of([&] { y.backward(); });
   CHECK(message.find("made other tensors than the first run") != std::string::npos);
   CHECK(message.find("tensor 0: [2, 4] Float on cpu first, [3, 4] Float on cpu recomputed") != std::string::npos);
@@ -98,8 +95,7 @@ TEST_CASE("context_fn and policy together are an error") {
   const nn::CheckpointOptions options{.context_fn = [] { return nn::CheckpointContexts(); },
                                       .policy = nn::save_operators({"aten::mm"})};
   CHECK(message_of([&] {
-          nn::checkpoint_with(
-              options, [](const at::Tensor& x) { return x.sin(); }, x);
+          nn::checkpoint_with(options, [](const at::Tensor& x) { return x.sin(); }, x);
         }).find("either context_fn or policy, found both") != std::string::npos);
 }
 

@@ -94,9 +94,8 @@ TEST_CASE("an optimizer without parameters is refused") {
 }
 
 TEST_CASE("an undefined parameter is refused by its number") {
-  CHECK(error_text([] {
-          SGD({parameter(), at::Tensor()});
-        }) == "parameter 1 of the optimizer is undefined; leave out parameters that a module was built without");
+  CHECK(error_text([] { SGD({parameter(), at::Tensor()}); }) ==
+        "parameter 1 of the optimizer is undefined; leave out parameters that a module was built without");
 }
 
 TEST_CASE("a parameter that is no leaf is refused unless it retains its gradient") {

@@ -171,9 +171,8 @@ TEST_CASE("a recomputation that calls an operator more often, or another, is an 
 }
 
 TEST_CASE("a name that torch does not know is an error") {
-  CHECK(message_of([] {
-          nn::save_operators({"aten::mm", "aten::add"});
-        }).find("found 'aten::add'") != std::string::npos);
+  CHECK(message_of([] { nn::save_operators({"aten::mm", "aten::add"}); }).find("found 'aten::add'") !=
+        std::string::npos);
   CHECK(message_of([] { nn::save_operators({"mm"}); }).find("such as 'aten::mm' or 'aten::add.Tensor'") !=
         std::string::npos);
 }

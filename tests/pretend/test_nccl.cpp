@@ -243,7 +243,7 @@ TEST_CASE("threads make, use and leave communicators of their own at the same ti
         failures += ncclCommSplit(communicator, t % 2, t, &half, nullptr) != 0;
         for (void* one : {communicator, half}) {
           failures += ncclAllReduce(nullptr, nullptr, 1024, kFloat32, 0, one, nullptr) != 0;
-          failures += ncclCommGetAsyncError(one, &error) != 0 || error != 0; // As NCCL's watchdog asks.
+          failures += ncclCommGetAsyncError(one, &error) != 0 || error != 0;  // As NCCL's watchdog asks.
           failures += ncclCommDestroy(one) != 0;
         }
       }

@@ -40,7 +40,11 @@ def main():
 def names(program):
     """Without running it."""
     functions = [node for node in ast.parse(Path(program).read_text()).body if isinstance(node, ast.FunctionDef)]
-    return [node.name for node in functions if any(isinstance(mark, ast.Name) and mark.id == "claim" for mark in node.decorator_list)]
+    return [
+        node.name
+        for node in functions
+        if any(isinstance(mark, ast.Name) and mark.id == "claim" for mark in node.decorator_list)
+    ]
 
 
 def run(program):

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import needs
 import pytest
@@ -44,15 +45,15 @@ class Run(NamedTuple):
     code: int
     stdout: str
     stderr: str
-    json: Dict[str, Any]
+    json: dict[str, Any]
 
 
-def _command() -> Optional[Path]:
+def _command() -> Path | None:
     build = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
     return next((path for path in (build / "plimsoll", build / "bin" / "plimsoll") if path.is_file()), None)
 
 
-def _why_not() -> Optional[str]:
+def _why_not() -> str | None:
     if _command() is None:
         return "the plimsoll command is not built"
     found = importlib.util.find_spec("torch")
@@ -108,7 +109,7 @@ def plimsoll_run(request: pytest.FixtureRequest, plimsoll_command: str, tmp_path
     """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
     is_warm = request.node.get_closest_marker("warm") is not None
 
-    def run(*arguments: str, env: Optional[Dict[str, str]] = None, timeout: float = 600) -> Run:
+    def run(*arguments: str, env: dict[str, str] | None = None, timeout: float = 600) -> Run:
         report = tmp_path / "report.json"
         # Other variables, and torch's kind of allocator, are read by the import.
         read_later = all(name.startswith(("PLIMSOLL_", "TORCHINDUCTOR_")) for name in env or ())

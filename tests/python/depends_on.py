@@ -10,22 +10,39 @@ import json
 import os
 import re
 import sys
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Iterable, NamedTuple, Set
+from typing import NamedTuple
 
 import needs
 
 HOME, BUILD = needs.HOME, needs.BUILD
-ALWAYS = ("conftest.py", "needs.py", "depends_on.py", "passed_before.py", "owed.py", "warm_python.py")  # The first names everything, for all.
+ALWAYS = (
+    "conftest.py",
+    "needs.py",
+    "depends_on.py",
+    "passed_before.py",
+    "owed.py",
+    "warm_python.py",
+)  # The first names everything, for all.
 FOR_ALL = ("tests/golden", "tests/report/golden", "src/plimsoll/pretend/profiles", "cmake", "pytest.ini")
 FOLDERS = ("bench", "docs", "examples", "scripts", "src", "README.md")
-ALSO = {"test_accuracy.py": ["docs"], "test_versions.py": ["src"], "test_wheel.py": ["README.md", "LICENSE"]}  # through what they run
+ALSO = {
+    "test_accuracy.py": ["docs"],
+    "test_versions.py": ["src"],
+    "test_wheel.py": ["README.md", "LICENSE"],
+}  # through what they run
 # The product, by what a file says that uses it. What is run uses the trackers.
 PACKAGE = HOME / "python" / "plimsoll"
 TRACKERS = (PACKAGE / "trackers", *PACKAGE.glob("*.py*"), BUILD / "python")
-COMMAND = (*TRACKERS, PACKAGE, BUILD / "bin", *(HOME / name for name in ("scripts", "pyproject.toml", "CMakeLists.txt")))
+COMMAND = (
+    *TRACKERS,
+    PACKAGE,
+    BUILD / "bin",
+    *(HOME / name for name in ("scripts", "pyproject.toml", "CMakeLists.txt")),
+)
 PROGRAMS = (BUILD / "tests/programs", BUILD / "examples")
 PRODUCT = {
     r"(MemTracker|ModTracker)\b|plimsoll\.(trackers|native)\b": TRACKERS,
@@ -39,11 +56,11 @@ class Sums(NamedTuple):
     all: str
 
 
-def closure(file: Path) -> Set[Path]:
+def closure(file: Path) -> set[Path]:
     """The file, and all of its folder that it names, directly or not: as a module, or as a script that it runs."""
     stems = {path.stem: path for path in file.parent.glob("*.py") if path.name not in ALWAYS}
     stems.update({path.name: path for path in file.parent.iterdir() if path.is_dir() and path.name != "__pycache__"})
-    found: Set[Path] = set()
+    found: set[Path] = set()
     waiting = [file]
     while waiting:
         path = waiting.pop()
@@ -53,7 +70,9 @@ def closure(file: Path) -> Set[Path]:
         if path.is_dir():
             waiting += path.rglob("*.py")
         else:
-            waiting += [stems[word] for word in set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) & stems.keys()]
+            waiting += [
+                stems[word] for word in set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) & stems.keys()
+            ]
     return found
 
 
@@ -62,19 +81,21 @@ def sums(file: Path) -> Sums:
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(own) if path.is_file())
     named = [name for name in FOLDERS if re.search(rf"\b{re.escape(name)}\b", text)]
     others = {file.parent / name for name in ALWAYS} | {BUILD / "pretend"}
-    others |= set((HOME / "cmake").glob("*.cmake")) | {HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))}
+    others |= set((HOME / "cmake").glob("*.cmake")) | {
+        HOME / name for name in (*FOR_ALL, *named, *ALSO.get(file.name, ()))
+    }
     for words, parts in PRODUCT.items():
         if re.search(words, text):
             others |= set(parts)
     return Sums(_sum_of(own), hashlib.sha256("\n".join([_environment(), _sum_of(own | others)]).encode()).hexdigest())
 
 
-def _sum_of(paths: Set[Path]) -> str:
+def _sum_of(paths: set[Path]) -> str:
     lines = [f"{os.path.relpath(path, HOME)} {_sum(path)}" for path in sorted(paths)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _sum(path: Path) -> str:
     # Not what CMake notes for itself in a build folder: it is written anew when the folder serves for a wheel.
     made = re.compile(r"/(__pycache__|CMakeFiles)/|\.cmake$")
@@ -86,7 +107,7 @@ def _sum(path: Path) -> str:
     return found.hexdigest()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _environment() -> str:
     installed = sorted({f"{found.metadata['Name']} {found.version}" for found in metadata.distributions()})
     ours = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PLIMSOLL_"))

@@ -26,7 +26,9 @@ def layers(dtype):  # cuDNN, cuBLAS, cuBLASLt
 def attention():
     for backend in ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH"):
         with sdpa_kernel(getattr(SDPBackend, backend)):
-            F.scaled_dot_product_attention(*(data(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(3))).sum().backward()
+            F.scaled_dot_product_attention(
+                *(data(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(3))
+            ).sum().backward()
 
 
 def algebra():  # cuSOLVER, cuFFT

@@ -4,16 +4,16 @@ With PLIMSOLL_REGENERATE=1 in the environment they are written instead of compar
 
 import json
 import os
-from typing import Any, Dict, List
+from typing import Any
 
 from golden import FOLDER
 
 FILE = FOLDER / "examples.json"
 
 
-def bytes_of(report: Dict[str, Any]) -> Dict[str, Any]:
+def bytes_of(report: dict[str, Any]) -> dict[str, Any]:
     """The peak of each book, and for each step the active peak of each phase and what was left at its end."""
-    steps: List[Dict[str, int]] = []
+    steps: list[dict[str, int]] = []
     for step in report["steps"]:
         phases = {name: phase["active_peak_bytes"] for name, phase in step["phases"].items() if name != "other"}
         ends = [phase["active_end_bytes"] for name, phase in step["phases"].items() if name == "optimizer"]
@@ -22,7 +22,7 @@ def bytes_of(report: Dict[str, Any]) -> Dict[str, Any]:
     return {"peak": books, "steps": steps}
 
 
-def check(name: str, found: Dict[str, Any]) -> None:
+def check(name: str, found: dict[str, Any]) -> None:
     """Compares what was found with the recording of that name; both may be a part of `bytes_of`."""
     recorded = json.loads(FILE.read_text()) if FILE.exists() else {}
     if os.environ.get("PLIMSOLL_REGENERATE") == "1":

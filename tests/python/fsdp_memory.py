@@ -56,7 +56,9 @@ def events_of(trace, phases):
         if entry["user_metadata"]:
             phase = phases.index(entry["user_metadata"])
         else:  # A thread of autograd's: the backward pass that is under way, or begins.
-            phase = next(i for i in range(phase, len(phases)) if phases[i].endswith(" backward") or phases[i] == "settle")
+            phase = next(
+                i for i in range(phase, len(phases)) if phases[i].endswith(" backward") or phases[i] == "settle"
+            )
         if phases[phase] != "settle":
             found.append([phase, action, index, address - segments[index][0], size, stream])
     return found

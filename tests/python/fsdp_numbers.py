@@ -131,7 +131,9 @@ def main():
         for world in sorted({Case(line).number("world") for line in cases}):
             lines = [line for line in cases if Case(line).number("world") == world]
             paths = [f"{folder}/{world}.{rank}" for rank in range(world)]
-            wait({fork(run_rank, lines, rank, world, f"{folder}/{world}.store", path) for rank, path in enumerate(paths)})
+            wait(
+                {fork(run_rank, lines, rank, world, f"{folder}/{world}.store", path) for rank, path in enumerate(paths)}
+            )
             for path in paths:
                 with open(path) as file:
                     for line, seen in json.load(file).items():

@@ -102,7 +102,7 @@ def run(case):
     points = {}
 
     def look(point):
-        points[point] = plain(tracker.get_tracker_snapshot("current"))
+        points[point] = plain(tracker.get_tracker_snapshot("current"))  # noqa: F821
 
     with tracker:
         training.watched_step(inputs, targets, look)

@@ -23,7 +23,7 @@ def run(case):
     points = {}
 
     def look(point):
-        points[point] = plain(tracker.get_tracker_snapshot("current"))
+        points[point] = plain(tracker.get_tracker_snapshot("current"))  # noqa: F821
 
     torch.cuda.reset_peak_memory_stats()
     with tracker:
@@ -33,7 +33,12 @@ def run(case):
         stats.mod_fqn: {state.value: [plain(snapshot) for snapshot in all] for state, all in stats.snapshots.items()}
         for stats in tracker.memory_tracking.values()
     }
-    found = {"points": points, "peak": plain(tracker.get_tracker_snapshot("peak")), "modules": modules, "highest": highest}
+    found = {
+        "points": points,
+        "peak": plain(tracker.get_tracker_snapshot("peak")),
+        "modules": modules,
+        "highest": highest,
+    }
     settle()
     del training, tracker, inputs, targets
     while gc.collect():

@@ -3,7 +3,7 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 TRAIN = FOLDER / "training" / "train.py"
@@ -14,7 +14,7 @@ class Case(NamedTuple):
     name: str
     file: Path
 
-    def read(self) -> Dict[str, Any]:
+    def read(self) -> dict[str, Any]:
         return read(self.file)
 
     @property
@@ -23,16 +23,16 @@ class Case(NamedTuple):
         return FOLDER / "traces" / f"{self.name}.trace.json.gz"
 
 
-def read(file: Path) -> Dict[str, Any]:
+def read(file: Path) -> dict[str, Any]:
     with gzip.open(file, "rt") if file.suffix == ".gz" else open(file, encoding="utf-8") as opened:
         return json.load(opened)
 
 
-def cases(folder: str) -> List[Case]:
+def cases(folder: str) -> list[Case]:
     return [Case(path.name.split(".json")[0], path) for path in sorted((FOLDER / folder).glob("*.json*"))]
 
 
-def options(env: Dict[str, str]) -> List[str]:
+def options(env: dict[str, str]) -> list[str]:
     """`plimsoll run`'s options for the environment that a golden run was made in."""
     found = ["--gpu", str(FOLDER / "golden-gpu.json")]
     names = {

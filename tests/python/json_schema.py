@@ -2,8 +2,9 @@
 
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -22,8 +23,8 @@ TYPES = {
 }
 
 
-@functools.lru_cache(maxsize=None)
-def schema_of(name: str) -> Dict[str, Any]:
+@functools.cache
+def schema_of(name: str) -> dict[str, Any]:
     return json.loads((SCHEMAS / name).read_text())
 
 
@@ -32,7 +33,7 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, bool) == isinstance(b, bool) and a == b
 
 
-def resolve(reference: str, root: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def resolve(reference: str, root: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a `$ref` names, and the document that it is in."""
     file, _, pointer = reference.partition("#")
     found = root = schema_of(file) if file else root
@@ -41,7 +42,7 @@ def resolve(reference: str, root: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[
     return found, root
 
 
-def defects(value: Any, schema: Dict[str, Any], root: Dict[str, Any], path: str = "$") -> Iterator[str]:
+def defects(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "$") -> Iterator[str]:
     """The part of JSON Schema 2020-12 that ours use; a keyword that it does not know is an error of the test."""
     assert set(schema) <= KNOWN, f"{path}: keywords that this validator does not know: {set(schema) - KNOWN}"
     if "$ref" in schema:
@@ -66,7 +67,7 @@ def defects(value: Any, schema: Dict[str, Any], root: Dict[str, Any], path: str 
         yield from object_defects(value, schema, root, path)
 
 
-def object_defects(value: Dict[str, Any], schema: Dict[str, Any], root: Dict[str, Any], path: str) -> Iterator[str]:
+def object_defects(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: str) -> Iterator[str]:
     for name in schema.get("required", []):
         if name not in value:
             yield f"{path}: '{name}' is missing"

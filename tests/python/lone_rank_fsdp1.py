@@ -8,7 +8,7 @@ import itertools
 
 import torch
 import torch.distributed as dist
-from lone_rank_place import device, rank, world
+from lone_rank_place import device, rank
 from torch.distributed.fsdp import (
     FullOptimStateDictConfig,
     FullStateDictConfig,

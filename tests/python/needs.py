@@ -14,7 +14,11 @@ EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # ./check --every-case; else, 
 
 def some(cases, one_in):
     """Of a list or a dictionary: the first, and one in so many of the others, scattered, but always the same."""
-    kept = [case for index, case in enumerate(cases) if EVERY_CASE or index == 0 or zlib.crc32(str(case).encode()) % one_in == 0]
+    kept = [
+        case
+        for index, case in enumerate(cases)
+        if EVERY_CASE or index == 0 or zlib.crc32(str(case).encode()) % one_in == 0
+    ]
     return {case: cases[case] for case in kept} if isinstance(cases, dict) else kept
 
 

@@ -5,7 +5,8 @@ Never owed is what failed, what is new, and what was itself changed.
 
 import zlib
 from collections import defaultdict
-from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 
 class Past(NamedTuple):
@@ -21,10 +22,10 @@ class Unit(NamedTuple):
     """Tests that are run together or not at all, because they share what takes long to make."""
 
     file: str
-    tests: Tuple[str, ...]
+    tests: tuple[str, ...]
 
 
-def chosen(units: Iterable[Unit], past: Dict[str, Past], own: Dict[str, str], seconds: float) -> Set[Unit]:
+def chosen(units: Iterable[Unit], past: dict[str, Past], own: dict[str, str], seconds: float) -> set[Unit]:
     """Those that must run, and of the others what the rest of the time is enough for. `own`: by file."""
     units = list(units)
     found = {unit for unit in units if any(not may_be_owed(past.get(test), own[unit.file]) for test in unit.tests)}
@@ -36,22 +37,22 @@ def chosen(units: Iterable[Unit], past: Dict[str, Past], own: Dict[str, str], se
     return found
 
 
-def may_be_owed(past: Optional[Past], own: str) -> bool:
+def may_be_owed(past: Past | None, own: str) -> bool:
     return past is not None and past.all != "" and past.own == own
 
 
-def _by_turns(units: List[Unit], past: Dict[str, Past]) -> List[Unit]:
+def _by_turns(units: list[Unit], past: dict[str, Past]) -> list[Unit]:
     """The longest owed first; then one of each file, a second of each, and so on: another one first after another change."""
-    files: Dict[str, List[Unit]] = defaultdict(list)
+    files: dict[str, list[Unit]] = defaultdict(list)
     for unit in sorted(units, key=lambda unit: zlib.crc32(repr(unit.tests).encode())):
         files[unit.file].append(unit)
     turns = [(turn, unit) for units_of_file in files.values() for turn, unit in enumerate(units_of_file)]
     return [unit for turn, unit in sorted(turns, key=lambda found: (-_owed(found[1], past), found[0], found[1]))]
 
 
-def _seconds(unit: Unit, past: Dict[str, Past]) -> float:
+def _seconds(unit: Unit, past: dict[str, Past]) -> float:
     return sum(past[test].seconds for test in unit.tests if test in past)
 
 
-def _owed(unit: Unit, past: Dict[str, Past]) -> int:
+def _owed(unit: Unit, past: dict[str, Past]) -> int:
     return max(past[test].owed for test in unit.tests)

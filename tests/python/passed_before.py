@@ -12,7 +12,6 @@ import re
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Dict, List, Optional, Set, Tuple
 
 import depends_on
 import pytest
@@ -22,14 +21,22 @@ HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out tests that passed as they are, as FILE says")
-    parser.addoption("--repeat", action="store_true", help="with --passed-before: leave out none, only note what passes")
-    parser.addoption("--within", metavar="SECONDS", type=float, help="with --passed-before: end then, and owe the other tests")
+    parser.addoption(
+        "--passed-before", metavar="FILE", type=Path, help="leave out tests that passed as they are, as FILE says"
+    )
+    parser.addoption(
+        "--repeat", action="store_true", help="with --passed-before: leave out none, only note what passes"
+    )
+    parser.addoption(
+        "--within", metavar="SECONDS", type=float, help="with --passed-before: end then, and owe the other tests"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Whoever takes a part of a file's tests has not seen the file pass.
-    is_part = any(config.getoption(name, None) for name in ("keyword", "deselect", "maxfail", "lf")) or any("::" in a for a in config.args)
+    is_part = any(config.getoption(name, None) for name in ("keyword", "deselect", "maxfail", "lf")) or any(
+        "::" in a for a in config.args
+    )
     if config.getoption("passed_before", None) is not None and not is_part:
         config.pluginmanager.register(PassedBefore(config), "passed_before_of_tests")
 
@@ -38,7 +45,7 @@ class PassedBefore:
     def __init__(self, config: pytest.Config) -> None:
         self.file: Path = config.getoption("passed_before")
         self.repeats: bool = config.getoption("repeat")
-        self.within: Optional[float] = config.getoption("within")
+        self.within: float | None = config.getoption("within")
         self.until = time.monotonic() + (self.within or 0)
         worker = getattr(config, "workerinput", None)
         self.is_worker = worker is not None
@@ -46,16 +53,16 @@ class PassedBefore:
         self.marks: str = config.getoption("markexpr")
         # As they stand before any test runs.
         self.sums = {file.name: self._sums(file) for file in sorted(HERE.glob("test_*.py"))}
-        self.past: Dict[str, Past] = {}
+        self.past: dict[str, Past] = {}
         if self.file.exists():
             self.past = {test: Past(*found) for test, found in json.loads(self.file.read_text()).items()}
-        of_files: Dict[str, List[str]] = defaultdict(list)
+        of_files: dict[str, list[str]] = defaultdict(list)
         for test in self.past:
             of_files[_file_of(test)].append(test)
         self.left_out = {name for name, tests in of_files.items() if all(map(self._has_passed, tests))}
-        self.seconds: Dict[str, float] = defaultdict(float)
-        self.failed: Set[str] = set()
-        self.owed: List[str] = []
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.failed: set[str] = set()
+        self.owed: list[str] = []
 
     def _sums(self, file: Path) -> depends_on.Sums:
         marked = re.findall(r"mark\.(\w+)", file.read_text(encoding="utf-8"))
@@ -68,22 +75,28 @@ class PassedBefore:
 
     # -- which are taken -----------------------------------------------------------------------------------------------------
 
-    def pytest_report_header(self) -> List[str]:
-        return [f"{len(self.left_out)} of {len(self.sums)} test files passed here as they are: left out"] if self.left_out else []
+    def pytest_report_header(self) -> list[str]:
+        return (
+            [f"{len(self.left_out)} of {len(self.sums)} test files passed here as they are: left out"]
+            if self.left_out
+            else []
+        )
 
     def pytest_ignore_collect(self, collection_path: Path) -> object:
         return True if collection_path.parent == HERE and collection_path.name in self.left_out else None
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: List[pytest.Item]) -> None:
-        units: Dict[Tuple[str, str], List[pytest.Item]] = defaultdict(list)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        units: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
         for item in items:
             group = item.get_closest_marker("xdist_group")
             units[_file_of(item.nodeid), group.args[0] if group else item.nodeid].append(item)
         named = {Unit(file, tuple(_name(item.nodeid) for item in found)): found for (file, _), found in units.items()}
         taken = {unit for unit in named if not all(map(self._has_passed, unit.tests))}
         if self.within is not None:
-            taken = chosen(taken, self.past, {name: sums.own for name, sums in self.sums.items()}, self.within * self.workers)
+            taken = chosen(
+                taken, self.past, {name: sums.own for name, sums in self.sums.items()}, self.within * self.workers
+            )
         kept = {id(item) for unit in taken for item in named[unit]}
         left = [item for item in items if id(item) not in kept]
         if left:
@@ -91,7 +104,7 @@ class PassedBefore:
             items[:] = [item for item in items if id(item) in kept]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: Optional[pytest.Item]) -> Optional[bool]:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Everything takes longer than it took where the machine has other work: what would end too late is owed as well."""
         past = self.past.get(_name(item.nodeid))
         if self.within is None or past is None or not may_be_owed(past, self.sums[_file_of(item.nodeid)].own):
@@ -110,7 +123,11 @@ class PassedBefore:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if self.is_worker or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if self.is_worker or exitstatus not in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
             return
         for test, seconds in self.seconds.items():
             sums = self.sums[_file_of(test)]

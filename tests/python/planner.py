@@ -1,10 +1,9 @@
 """Jobs as `plimsoll plan` runs them in C++, and the same as a script in Python under `plimsoll run`."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from needs import BUILD, HOME, why_not
 
@@ -13,14 +12,14 @@ SCRIPT = HOME / "examples" / "train_language_model.py"
 PROFILES = HOME / "src" / "plimsoll" / "pretend" / "profiles"
 FLAGS = ("accum_no_sync", "keep_logits")  # those that the script has without a value
 
-Job = Dict[str, Any]
+Job = dict[str, Any]
 
 
-def why_no_plan() -> Optional[str]:
+def why_no_plan() -> str | None:
     return why_not(PLANNER, cuda=True)
 
 
-def answers(jobs: List[Job], profile: Path, parallel: int = 1, **wanted: Any) -> List[Dict[str, Any]]:
+def answers(jobs: list[Job], profile: Path, parallel: int = 1, **wanted: Any) -> list[dict[str, Any]]:
     """What the planner says of each job, in the jobs' order."""
     requests = [
         {"id": i, "job": job, "profile": str(profile), "depth": 9, "log": None, "snapshot": None, **wanted}
@@ -33,13 +32,13 @@ def answers(jobs: List[Job], profile: Path, parallel: int = 1, **wanted: Any) ->
     return [found[i] for i in range(len(jobs))]
 
 
-def plan(job: Job, profile: Path = PROFILES / "H100-80GB.json", **wanted: Any) -> Dict[str, Any]:
+def plan(job: Job, profile: Path = PROFILES / "H100-80GB.json", **wanted: Any) -> dict[str, Any]:
     (answer,) = answers([job], profile, **wanted)
     assert "report" in answer, answer
     return answer["report"]
 
 
-def script_arguments(job: Job) -> List[str]:
+def script_arguments(job: Job) -> list[str]:
     """`plimsoll run`'s options and the script with its own, for a job."""
     job = dict(job)
     arguments = ["--world-size", str(job.pop("gpus")), "--rank", str(job.pop("rank", 0))]

@@ -18,7 +18,11 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
 # The same jobs on 128 GPUs take as long again, and say the same in other numbers.
-COMMANDS = [command for command in dict.fromkeys(row.command for row in RUNS) if needs.EVERY_CASE or "--world-size 128" not in command]
+COMMANDS = [
+    command
+    for command in dict.fromkeys(row.command for row in RUNS)
+    if needs.EVERY_CASE or "--world-size 128" not in command
+]
 
 
 def check(row):
@@ -28,7 +32,9 @@ def check(row):
         assert abs(difference(row)) <= WITHIN
     # In its own table: a plan and a run may have the same line.
     name = "plans" if row in PLANS else "runs"
-    page = PAGE.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0]
+    page = (
+        PAGE.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0]
+    )
     assert line(row) in page.splitlines(), "scripts/accuracy.py --write"
 
 
@@ -41,7 +47,9 @@ def command_of_a_run(command):
     if "--compile" not in command:
         return command
     missing = importlib.util.find_spec("triton") is None
-    return pytest.param(command, marks=[pytest.mark.slow, pytest.mark.skipif(missing, reason="triton is not installed")])
+    return pytest.param(
+        command, marks=[pytest.mark.slow, pytest.mark.skipif(missing, reason="triton is not installed")]
+    )
 
 
 @pytest.mark.recorded

@@ -28,7 +28,9 @@ def test_the_script_of_ten_lines_is_the_example():
 
 
 @can_run
-@pytest.mark.parametrize("words, gpu", [("It prints:", "H100-80GB"), ('With `gpu="RTX-4090-24GB"` it is:', "RTX-4090-24GB")])
+@pytest.mark.parametrize(
+    "words, gpu", [("It prints:", "H100-80GB"), ('With `gpu="RTX-4090-24GB"` it is:', "RTX-4090-24GB")]
+)
 def test_it_prints_what_the_page_says(tmp_path, words, gpu):
     """A copy, for another GPU: a verdict names the line where memory ran out."""
     script = tmp_path / "examples" / "estimate.py"
@@ -46,7 +48,11 @@ def test_it_prints_what_the_page_says(tmp_path, words, gpu):
 def test_the_tracker_under_fsdp_prints_what_the_page_says():
     example = "examples/track_fsdp.py"
     done = subprocess.run(
-        [str(COMMAND), "run", "--quiet", "--world-size", "16", example], cwd=needs.HOME, capture_output=True, text=True, timeout=300
+        [str(COMMAND), "run", "--quiet", "--world-size", "16", example],
+        cwd=needs.HOME,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.rstrip("\n").endswith("\n" + block_after(f"`{example}` under").rstrip("\n"))

@@ -32,7 +32,9 @@ def example(plimsoll_run):
         env = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
         command = [*where, str(EXAMPLES / name), *map(str, args)]
         if "compile" in name and "--eager" not in args and (name, args) not in COMPILED_BEFORE:
-            plimsoll_run(*command, env=env)  # With nothing in its cache the compiler measures kernels on the device, and that is the peak.
+            plimsoll_run(
+                *command, env=env
+            )  # With nothing in its cache the compiler measures kernels on the device, and that is the peak.
             COMPILED_BEFORE.add((name, args))
         result = plimsoll_run(*command, env=env)
         assert result.code == 0, result.stderr
@@ -69,8 +71,12 @@ def check_contents(name, args, world, rank, run):
     parameters = found["Sharded Param" if "Sharded Param" in found else "Parameter"]
     if name == "train_fsdp2.py":
         ranks = world // 2 if "--hsdp" in args else world
-        assert parameters == sum(rounded(padded) for group in GROUPS for padded, _ in shards(group, ranks, rank % ranks))
-        assert found["OptState"] == 2 * sum(rounded(own) for group in GROUPS for _, own in shards(group, ranks, rank % ranks))
+        assert parameters == sum(
+            rounded(padded) for group in GROUPS for padded, _ in shards(group, ranks, rank % ranks)
+        )
+        assert found["OptState"] == 2 * sum(
+            rounded(own) for group in GROUPS for _, own in shards(group, ranks, rank % ranks)
+        )
     elif name == "train_compile_fsdp2.py" and peak["step"] == 0:
         # What compiling leaves in cycles lives until Python's collector comes, and may be more than the whole state of a rank of many.
         assert "OptState" not in found

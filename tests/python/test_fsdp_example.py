@@ -126,7 +126,16 @@ def test_a_checkpoint_of_two_ranks_goes_on_on_three_and_is_exported(tmp_path):
 def test_torchrun_starts_it():
     preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "2", "--master-port", str(free_port())]
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--no-python",
+            "--nproc-per-node",
+            "2",
+            "--master-port",
+            str(free_port()),
+        ]
         + [str(PROGRAM), *SMALL, "--steps", "3", "--log-every", "1"],
         capture_output=True,
         text=True,

@@ -16,7 +16,9 @@ PROGRAM = BUILD / "tests" / "programs" / "fsdp_fault"
 PATIENCE = 40  # Seconds; the program's own timeout for a collective is 20.
 
 # The root's own parameters have no name of a module below it.
-NAMED = re.compile(r"(all_gather_single|reduce_scatter_single|all_reduce) for (the root module|[\w.]+) on rank \d of the group of ranks .* failed: ")
+NAMED = re.compile(
+    r"(all_gather_single|reduce_scatter_single|all_reduce) for (the root module|[\w.]+) on rank \d of the group of ranks .* failed: "
+)
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM.name} is not built")
 

@@ -30,7 +30,9 @@ def start(command, cases, folder, env=None):
     name.with_suffix(".cases").write_text("\n".join(cases) + "\n")
     with name.with_suffix(".cases").open() as read, name.with_suffix(".json").open("w") as written:
         errors = name.with_suffix(".errors").open("w")
-        process = subprocess.Popen(command, stdin=read, stdout=written, stderr=errors, env={**os.environ, **(env or {})})
+        process = subprocess.Popen(
+            command, stdin=read, stdout=written, stderr=errors, env={**os.environ, **(env or {})}
+        )
     return process, cases, name
 
 
@@ -111,7 +113,11 @@ def test_pinned_memory_is_torchs(both):
         return [[now - first for now, first in zip(bytes, found["pinned"][0])] for bytes in found["pinned"]]
 
     lines = [line for line in CASES if "offload=pin" in line]
-    different = {CASES[line]: [grown(side[line]) for side in both] for line in lines if grown(both[0][line]) != grown(both[1][line])}
+    different = {
+        CASES[line]: [grown(side[line]) for side in both]
+        for line in lines
+        if grown(both[0][line]) != grown(both[1][line])
+    }
     assert all(max(grown(both[1][line]))[1] > 0 for line in lines)
     assert different == {}
 

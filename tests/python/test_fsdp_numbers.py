@@ -33,7 +33,9 @@ def free_port():
 def torchs_side():
     env = {**os.environ, **needs.pretend_gpu()}
     cases = "\n".join(CASES) + "\n"
-    done = subprocess.run([sys.executable, str(ORACLE)], input=cases, capture_output=True, text=True, timeout=600, env=env)
+    done = subprocess.run(
+        [sys.executable, str(ORACLE)], input=cases, capture_output=True, text=True, timeout=600, env=env
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     return found["ranks"], found["reference"]

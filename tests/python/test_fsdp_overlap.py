@@ -33,7 +33,10 @@ def run(command, cases, folder, env=None):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     phases = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line: comparable(line, folder / str(index), of) for index, (line, of) in enumerate(zip(cases, phases, strict=True))}
+    return {
+        line: comparable(line, folder / str(index), of)
+        for index, (line, of) in enumerate(zip(cases, phases, strict=True))
+    }
 
 
 def happenings(prefix, phases):
@@ -73,7 +76,9 @@ def comparable(line, prefix, phases):
 def both(tmp_path_factory):
     ours = run([PROGRAM], CASES, tmp_path_factory.mktemp("ours"))
     oracle = [sys.executable, str(ORACLE)]
-    return ours, ANSWERS.ask(CASES, lambda cases: run(oracle, cases, tmp_path_factory.mktemp("torchs"), needs.pretend_gpu()))
+    return ours, ANSWERS.ask(
+        CASES, lambda cases: run(oracle, cases, tmp_path_factory.mktemp("torchs"), needs.pretend_gpu())
+    )
 
 
 def first_difference(ours, theirs, before=6, after=10):

@@ -135,7 +135,9 @@ def test_the_full_file_holds_torchs_full_tensors_to_the_bit(saved, torchs, name)
     buffers = {"order"} if "model=gpt" in line else set()
     assert set(tensors) == set(theirs) | buffers
     assert {name: sum_of(tensors[name][2]) for name in theirs} == theirs
-    assert all(dtype == ("BF16" if "store=bf16" in line else "F32") for dtype, _, _ in (tensors[name] for name in theirs))
+    assert all(
+        dtype == ("BF16" if "store=bf16" in line else "F32") for dtype, _, _ in (tensors[name] for name in theirs)
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -303,7 +303,9 @@ def test_the_drop_in_sees_in_torchs_fsdp_what_is_seen_in_ours(ours_in_both_langu
     mine, theirs = modules_of(ours), modules_of(drop_in)
     assert mine.keys() == theirs.keys()
     for name, states in theirs.items():
-        assert {state: len(calls) for state, calls in mine[name].items()} == {state: len(calls) for state, calls in states.items()}
+        assert {state: len(calls) for state, calls in mine[name].items()} == {
+            state: len(calls) for state, calls in states.items()
+        }
         for state, calls in states.items():
             for call, (one, other) in enumerate(zip(mine[name][state], calls)):
                 places[name, state, call] = (unwound(case, one) if state == "Post-Forward AC" else one), other

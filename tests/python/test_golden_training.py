@@ -10,10 +10,14 @@ import golden
 import pytest
 from golden_observer import check_observer
 
-pytestmark = [pytest.mark.recorded, pytest.mark.warm, pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None or not metadata.version("torch").startswith("2.13."),
-    reason="the golden runs are of torch 2.13",
-)]
+pytestmark = [
+    pytest.mark.recorded,
+    pytest.mark.warm,
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None or not metadata.version("torch").startswith("2.13."),
+        reason="the golden runs are of torch 2.13",
+    ),
+]
 
 COMPILED = "L3_8b_w8_bs2_opAC_torchtitan_dec2024_compiled"
 CASES = {case.name: case for case in golden.cases("training")}

@@ -1,11 +1,12 @@
 """The documents that commands write are what docs/schema says, and the schemas refuse what is not."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any
 
 import pytest
-from json_schema import SCHEMAS, check, schema_of
+from json_schema import check, schema_of
 
 HOME = Path(__file__).resolve().parents[2]
 GOLDEN = HOME / "tests" / "report" / "golden"
@@ -19,11 +20,11 @@ DOCUMENTS = {
 }
 
 
-def golden(name: str) -> Dict[str, Any]:
+def golden(name: str) -> dict[str, Any]:
     return json.loads((GOLDEN / f"{name}.json").read_text())
 
 
-def objects(schema: Any, path: str) -> Iterator[Tuple[str, Dict[str, Any]]]:
+def objects(schema: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(schema, dict):
         if schema.get("type") == "object":
             yield path, schema
@@ -34,7 +35,7 @@ def objects(schema: Any, path: str) -> Iterator[Tuple[str, Dict[str, Any]]]:
             yield from objects(part, f"{path}/{index}")
 
 
-def fields(document: Any, free: bool = False) -> Iterator[Tuple[Dict[str, Any], str]]:
+def fields(document: Any, free: bool = False) -> Iterator[tuple[dict[str, Any], str]]:
     """Every field that a schema names, with the object it is in. `free`: the names of this object are the user's."""
     if isinstance(document, dict):
         for name, value in document.items():

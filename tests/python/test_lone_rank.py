@@ -37,7 +37,11 @@ CHECKS = {
         "the_fake_backend_is_left_alone",
         *LATER_PARTS,
     ],
-    (5, 64): ["ddp_rebuilds_its_buckets_as_with_peers", "ddp_on_the_cpu_has_the_gradients_of_its_module", "a_script_may_leave_its_groups"],
+    (5, 64): [
+        "ddp_rebuilds_its_buckets_as_with_peers",
+        "ddp_on_the_cpu_has_the_gradients_of_its_module",
+        "a_script_may_leave_its_groups",
+    ],
     (16383, 16384): SPLITS + EVERYWHERE,
 }
 

@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import needs
 import pytest
@@ -25,22 +25,28 @@ WHY_NOT = needs.why_not(needs.PRETEND, cuda=True)
 pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 HERE = Path(__file__).parent / "op_db"
-LISTED: Dict[str, Any] = json.loads((HERE / "differences.json").read_text())
-PREDICTED: Dict[str, Dict[str, str]] = LISTED.pop("as predicted for CUDA")
-REFUSED: Dict[str, Dict[str, str]] = LISTED.pop("refused by torch's CUDA build")
-FOR_THE_CPU: Dict[str, Dict[str, str]] = LISTED.pop("in some samples for the CPU alone")
+LISTED: dict[str, Any] = json.loads((HERE / "differences.json").read_text())
+PREDICTED: dict[str, dict[str, str]] = LISTED.pop("as predicted for CUDA")
+REFUSED: dict[str, dict[str, str]] = LISTED.pop("refused by torch's CUDA build")
+FOR_THE_CPU: dict[str, dict[str, str]] = LISTED.pop("in some samples for the CPU alone")
 ENOUGH = 0.98
 AS_ON_THE_CPU = {"float32": 636 / 651, "bfloat16": 518 / 525}  # with no prediction asked; of both together 98.1 %
 ATTENTION = "nn.functional.scaled_dot_product_attention"
 ALGORITHMS = {"float32": {"efficient"}, "bfloat16": {"flash", "efficient", "cuDNN"}}  # those that compute in that dtype
 
 
-def run_all(out: Path, dtype: str) -> List[Dict[str, Any]]:
+def run_all(out: Path, dtype: str) -> list[dict[str, Any]]:
     """A report for each operator. A crash ends the process: it is a report too, and the next process goes on behind it."""
-    reports: List[Dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     first = 0
     folder = str(needs.PRETEND)
-    env = {**os.environ, **needs.pretend_gpu(), "PLIMSOLL_PRETEND_DIR": folder, "TRITON_LIBCUDA_PATH": folder, "OMP_NUM_THREADS": "1"}
+    env = {
+        **os.environ,
+        **needs.pretend_gpu(),
+        "PLIMSOLL_PRETEND_DIR": folder,
+        "TRITON_LIBCUDA_PATH": folder,
+        "OMP_NUM_THREADS": "1",
+    }
     while True:
         out.unlink(missing_ok=True)
         command = [sys.executable, str(HERE / "runner.py"), str(first), "10000", dtype, str(out)]
@@ -51,12 +57,20 @@ def run_all(out: Path, dtype: str) -> List[Dict[str, Any]]:
             return reports
         assert lines and "started" in lines[-1], done.stderr
         crashed = lines[-1]
-        reports.append({"number": crashed["started"], "op": crashed["op"], "variant": "", "crash": done.returncode, "samples": 0,
-                        "problems": [f"the process died with code {done.returncode}"]})
+        reports.append(
+            {
+                "number": crashed["started"],
+                "op": crashed["op"],
+                "variant": "",
+                "crash": done.returncode,
+                "samples": 0,
+                "problems": [f"the process died with code {done.returncode}"],
+            }
+        )
         first = crashed["started"] + 1
 
 
-def name_of(report: Dict[str, Any]) -> str:
+def name_of(report: dict[str, Any]) -> str:
     return " ".join(filter(None, (report["op"], report["variant"])))
 
 
@@ -74,12 +88,18 @@ def test_operators_have_the_form_that_the_cpu_gives(tmp_path, dtype):
     assert not listed.keys() - failed.keys(), "are listed and pass"
 
     predicted = {name for name, report in tried.items() if report.get("as_fake")}
-    assert not predicted ^ PREDICTED[dtype].keys(), "are listed as predicted for CUDA and are not so, or are so and not listed"
+    assert not predicted ^ PREDICTED[dtype].keys(), (
+        "are listed as predicted for CUDA and are not so, or are so and not listed"
+    )
 
     refused = {name_of(report) for report in reports if report.get("refused")}
-    assert not refused ^ REFUSED[dtype].keys(), "are listed as refused by torch's CUDA build and are not so, or are so and not listed"
+    assert not refused ^ REFUSED[dtype].keys(), (
+        "are listed as refused by torch's CUDA build and are not so, or are so and not listed"
+    )
     for_the_cpu = {name_of(report) for report in reports if report.get("for_the_cpu")}
-    assert not for_the_cpu ^ FOR_THE_CPU[dtype].keys(), "are listed as in some samples for the CPU alone and are not so, or the reverse"
+    assert not for_the_cpu ^ FOR_THE_CPU[dtype].keys(), (
+        "are listed as in some samples for the CPU alone and are not so, or the reverse"
+    )
     assert tried[ATTENTION]["algorithms"].keys() == ALGORITHMS[dtype]
 
     data_dependent = {name for name, report in tried.items() if report.get("reads")}

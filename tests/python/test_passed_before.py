@@ -43,7 +43,18 @@ def home(tmp_path):
 
 
 def check(home, *options, code):
-    command = [sys.executable, "-B", "-m", "pytest", "tests/python", "-p", "no:cacheprovider", "-v", "--passed-before", "passed.json"]
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "tests/python",
+        "-p",
+        "no:cacheprovider",
+        "-v",
+        "--passed-before",
+        "passed.json",
+    ]
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run([*command, *options], cwd=home, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
@@ -66,7 +77,9 @@ def how_many(home, names, *options, code=0):
 
 def keys(home):
     program = "import sys, needs, depends_on as d; here = needs.HOME / 'tests/python'; print(*[d.sums(here / f'test_{n}.py').all for n in sys.argv[1:]])"
-    done = subprocess.run([sys.executable, "-B", "-c", program, *ALL], cwd=home / "tests/python", capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program, *ALL], cwd=home / "tests/python", capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -103,7 +116,9 @@ def test_a_file_depends_on_what_it_names(home):
 
 
 def test_marks_that_are_asked_for_matter_to_files_that_have_them(home):
-    (home / "tests/python/test_alone.py").write_text("import pytest\n@pytest.mark.skipif(False, reason='')\ndef test(): pass\n")
+    (home / "tests/python/test_alone.py").write_text(
+        "import pytest\n@pytest.mark.skipif(False, reason='')\ndef test(): pass\n"
+    )
     assert ran(home) == ALL
     assert ran(home, "-m", "not other") == []
     assert ran(home, "-m", "skipif or not skipif") == ["alone"]
@@ -142,7 +157,9 @@ def test_what_cannot_be_imported_is_repeated(home):
 
 
 def test_what_a_change_concerns_is_repeated_as_far_as_the_time_goes_and_the_rest_is_owed(home):
-    (home / "tests/python/test_run.py").write_text("# plimsoll_run\nimport time\ndef test_a(): time.sleep(0.1)\ndef test_b(): pass\n")
+    (home / "tests/python/test_run.py").write_text(
+        "# plimsoll_run\nimport time\ndef test_a(): time.sleep(0.1)\ndef test_b(): pass\n"
+    )
     ran(home)
     (home / "build/release/bin/plimsoll").write_text("another")
     assert how_many(home, ALL, "--within", "0") == {}, "the one takes too long, and for the other it is too late"
@@ -153,7 +170,9 @@ def test_what_a_change_concerns_is_repeated_as_far_as_the_time_goes_and_the_rest
 
 
 def test_what_failed_what_is_new_and_what_was_changed_is_never_owed(home):
-    (home / "tests/python/test_run.py").write_text("# plimsoll_run\nimport time\ndef test_passes(): time.sleep(0.1)\ndef test_fails(): assert 0\n")
+    (home / "tests/python/test_run.py").write_text(
+        "# plimsoll_run\nimport time\ndef test_passes(): time.sleep(0.1)\ndef test_fails(): assert 0\n"
+    )
     ran(home, code=1)
     (home / "build/release/bin/plimsoll").write_text("another")
     (home / "tests/python/test_alone.py").write_text("def test(): pass\ndef test_new(): pass\n")
@@ -170,7 +189,9 @@ def shared(): yield
 @pytest.mark.parametrize("n", range(3))
 def test(shared, n): assert n != 0
 """)
-    (home / "tests/python/test_trackers.py").write_text("# MemTracker\ndef test_a(): assert False\ndef test_b(): pass\n")
+    (home / "tests/python/test_trackers.py").write_text(
+        "# MemTracker\ndef test_a(): assert False\ndef test_b(): pass\n"
+    )
     ran(home, *workers, code=1)
     for changed in ("build/release/bin/plimsoll", "python/plimsoll/trackers/hooks.py"):
         (home / changed).write_text("another")

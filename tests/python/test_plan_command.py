@@ -106,7 +106,12 @@ def test_torchtitans_form_is_taken(plimsoll, tmp_path):
 def test_a_sweep_has_a_row_for_each_combination(plimsoll):
     axes = ["--batch", "1..2", "--checkpoint", "none,full"]
     rows = list(csv.DictReader(io.StringIO(plimsoll("sweep", *SMALL, *axes, "--csv").stdout)))
-    assert [(row["batch"], row["checkpoint"]) for row in rows] == [("1", "none"), ("1", "full"), ("2", "none"), ("2", "full")]
+    assert [(row["batch"], row["checkpoint"]) for row in rows] == [
+        ("1", "none"),
+        ("1", "full"),
+        ("2", "none"),
+        ("2", "full"),
+    ]
     document = json.loads(plimsoll("sweep", *SMALL, *axes, "--json").stdout)
     assert check(document, "sweep") == []
     alone = json.loads(plimsoll("plan", *SMALL, "--batch", "2", "--checkpoint", "full", "--json", "-").stdout)
@@ -140,7 +145,8 @@ def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
     config = plimsoll("models", "gpt2").stdout
     (tmp_path / "config.json").write_text(config)
     by_name, by_path = (
-        json.loads(plimsoll("plan", model, "--gpus", "2", "--json", "-").stdout)["peak"] for model in ("gpt2", "config.json")
+        json.loads(plimsoll("plan", model, "--gpus", "2", "--json", "-").stdout)["peak"]
+        for model in ("gpt2", "config.json")
     )
     assert by_name == by_path
 
@@ -215,10 +221,15 @@ def test_what_no_card_holds_is_said_to_be_more(plimsoll):
 
 
 def test_the_environment_does_not_change_a_plan(plimsoll):
-    settings = {"CUBLAS_WORKSPACE_CONFIG": ":4096:2", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "x:y"}
+    settings = {
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:2",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
+        "PYTORCH_ALLOC_CONF": "x:y",
+    }
     settings.update(dict.fromkeys(("PLIMSOLL_GPUS", "PLIMSOLL_GPU_MEMORY", "PLIMSOLL_EVENT_LAG"), "no number"))
     plain, changed = (
-        json.loads(plimsoll("plan", *SMALL, "--json", "-", **environment).stdout)["peak"] for environment in ({}, settings)
+        json.loads(plimsoll("plan", *SMALL, "--json", "-", **environment).stdout)["peak"]
+        for environment in ({}, settings)
     )
     assert plain == changed
 

@@ -10,7 +10,11 @@ REASON = why_no_plan()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 GPU = FOLDER / "golden-gpu.json"
 PHASES = {"fwd": "forward", "bwd": "backward", "ste": "optimizer"}
-PARTS = {"active_peak_bytes": "peak_active", "allocated_peak_bytes": "peak_alloc", "reserved_peak_bytes": "peak_reserved"}
+PARTS = {
+    "active_peak_bytes": "peak_active",
+    "allocated_peak_bytes": "peak_alloc",
+    "reserved_peak_bytes": "peak_reserved",
+}
 ONE_BLOCK = 512  # what the first gradient takes
 
 
@@ -77,7 +81,9 @@ def peaks_of(golden):
     return found
 
 
-PLANS = {case.name: case for case in cases("training") if is_a_plan(case.read()["config"]) and "compiled" not in case.name}
+PLANS = {
+    case.name: case for case in cases("training") if is_a_plan(case.read()["config"]) and "compiled" not in case.name
+}
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -76,7 +76,13 @@ def known(modules, inputs):
     for module in modules:
         path = ".".join(part for part in module["name"].split(".") if part != "block")
         unit = module["fsdp_unit"] or (path in rows and rows[path]["fsdp_unit"])
-        row = {**module, "name": path, "type": None, "fsdp_unit": unit, "at_peak": with_inputs_as(inputs, module["at_peak"])}
+        row = {
+            **module,
+            "name": path,
+            "type": None,
+            "fsdp_unit": unit,
+            "at_peak": with_inputs_as(inputs, module["at_peak"]),
+        }
         if path in rows:  # What belongs to the wrapper alone is in the wrapper's row.
             row.update({part: rows[path][part] for part in ("at_peak", "total_bytes", "highest_bytes")})
         rows[path] = row
@@ -87,9 +93,13 @@ def check_contents(ours, theirs):
     assert theirs["attribution"] is None and theirs["defects"] == []
     inputs = name_of_inputs(ours["peak"])
     assert with_inputs_as(inputs, ours["peak"]["categories"]) == theirs["peak"]["categories"]
-    assert [ours["peak"][part] for part in ("module", "stage")] == [theirs["peak"][part] for part in ("module", "stage")]
+    assert [ours["peak"][part] for part in ("module", "stage")] == [
+        theirs["peak"][part] for part in ("module", "stage")
+    ]
     assert known(ours["modules"], inputs) == known(theirs["modules"], inputs)
-    causes = {(cause["category"], cause["why"]): cause["bytes"] for cause in ours["causes"] if cause["category"] != "Inputs"}
+    causes = {
+        (cause["category"], cause["why"]): cause["bytes"] for cause in ours["causes"] if cause["category"] != "Inputs"
+    }
     of_run = {(cause["category"], cause["why"]): cause["bytes"] for cause in theirs["causes"]}
     for cause in ours["causes"]:
         if cause["category"] == "Inputs":

@@ -15,8 +15,16 @@ from pathlib import Path
 
 import pytest
 from needs import HOME
-from plimsoll.planning import Estimate, EstimateError, InstallationError
-from plimsoll.planning import command, estimate, function_estimate, installation, payload
+from plimsoll.planning import (
+    Estimate,
+    EstimateError,
+    InstallationError,
+    command,
+    estimate,
+    function_estimate,
+    installation,
+    payload,
+)
 
 pytestmark = pytest.mark.usefixtures("plimsoll_command")
 
@@ -123,7 +131,14 @@ def test_a_path_is_a_script_with_its_command_line(plimsoll_run, script, tmp_path
 
 def test_the_card_the_rank_and_the_settings_reach_it():
     seen = estimate(
-        world, world_size=16, rank=11, gpus_per_node=4, gpu="A100-40GB", gpu_memory="20GiB", env={"MINE": "1"}, capture=True
+        world,
+        world_size=16,
+        rank=11,
+        gpus_per_node=4,
+        gpu="A100-40GB",
+        gpu_memory="20GiB",
+        env={"MINE": "1"},
+        capture=True,
     )
     assert seen.stdout == "['16', '11', '3', '1']\n"
     assert (seen.world_size, seen.rank) == (16, 11)
@@ -282,7 +297,9 @@ def test_another_interpreter_has_its_own_libraries_and_the_callers_modules(tmp_p
     (tmp_path / "mine.py").write_text("import os, torch\ndef f(word): print(word, os.path.dirname(torch.__file__))\n")
     ask = f"from plimsoll.planning import estimate; print(estimate('mine:f', 'here', python={str(own)!r}))"
     environment = {**os.environ, "PYTHONPATH": str(HOME / "python")}
-    done = subprocess.run([plain, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [plain, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0 and done.stdout.startswith(f"here {own.parents[1]}"), done.stderr
 
 
@@ -308,7 +325,9 @@ def test_a_script_that_raises_is_the_same(script, tmp_path):
 
 
 def test_what_cannot_be_found_in_the_child_is_said():
-    with pytest.raises(EstimateError, match="(?s)^math:nothing could not be loaded in the child:.*has no attribute 'nothing'"):
+    with pytest.raises(
+        EstimateError, match="(?s)^math:nothing could not be loaded in the child:.*has no attribute 'nothing'"
+    ):
         estimate("math:nothing")
     with pytest.raises(EstimateError, match="No module named 'no_such_module'"):
         estimate("no_such_module:f")
@@ -335,7 +354,9 @@ def test_what_takes_too_long_is_ended(tmp_path, monkeypatch, deaf):
 
 
 def test_an_argument_that_cannot_be_sent_is_named():
-    with pytest.raises(TypeError, match=r"^argument 1 of say, a generator, cannot be sent .* make it inside the function"):
+    with pytest.raises(
+        TypeError, match=r"^argument 1 of say, a generator, cannot be sent .* make it inside the function"
+    ):
         estimate(say, 1, (i for i in range(3)))
     with pytest.raises(TypeError, match=r"^argument 'key' of say, a lock, cannot be sent"):
         estimate(say, key=threading.Lock())

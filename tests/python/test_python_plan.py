@@ -39,7 +39,14 @@ def of_the_command(folder, *arguments):
 
 def sample(**changes):
     """A plan's document as small as it can be."""
-    peak = {"active_bytes": 50, "allocated_bytes": 50, "reserved_bytes": 60, "device_bytes": 70, "segments": 1, "step": 1}
+    peak = {
+        "active_bytes": 50,
+        "allocated_bytes": 50,
+        "reserved_bytes": 60,
+        "device_bytes": 70,
+        "segments": 1,
+        "step": 1,
+    }
     peak |= {"phase": "backward", "module": "layers.1", "stage": "backward", "categories": {"Temp": 30, "<Act>": 20}}
     peak |= {"device_parts": {"segments": 60, "context": 10, "nccl": 0, "handles": 0}}
     phase = dict.fromkeys(("active_end_bytes", "reserved_end_bytes"), 1)
@@ -84,7 +91,16 @@ def sample(**changes):
             | {"optimizer": "adam", "optimizer_impl": "fused", "clip_grad_norm": "none", "loss_fp32": False}
             | {"keep_logits": True, "norm": "fused", "alloc_conf": "expandable_segments:True", "gpu": "A100-40GB"}
             | {"gpu_memory": 20 << 30, "offload": "none"},
-            ["--gpus=8", "--replicas=2", "--rank=3", "--batch=2", "--seq-len=256", "--steps=3", "--grad-accum=2", "--depth=3"]
+            [
+                "--gpus=8",
+                "--replicas=2",
+                "--rank=3",
+                "--batch=2",
+                "--seq-len=256",
+                "--steps=3",
+                "--grad-accum=2",
+                "--depth=3",
+            ]
             + ["--accum-no-sync=true", "--param-dtype=fp16", "--reduce-dtype=bf16", "--master-dtype=bf16"]
             + ["--reshard-after-forward=never", "--keep-last-block=false", "--wrap=blocks:2", "--checkpoint=full"]
             + ["--optimizer=adam", "--optimizer-impl=fused", "--clip-grad-norm=none", "--loss-fp32=false"]
@@ -238,7 +254,9 @@ def test_a_wheel_has_its_command_beside_the_package(built, tmp_path, monkeypatch
     monkeypatch.delenv("PLIMSOLL_HOME")
     package = tmp_path / "site-packages" / "plimsoll"
     monkeypatch.setattr(installation, "PACKAGE", package)
-    with pytest.raises(InstallationError, match=r"no plimsoll command at .*plimsoll/bin/plimsoll: run `pip install \.`"):
+    with pytest.raises(
+        InstallationError, match=r"no plimsoll command at .*plimsoll/bin/plimsoll: run `pip install \.`"
+    ):
         installation.find()
     (package / "bin").mkdir(parents=True)
     built.rename(package / "bin" / "plimsoll")
@@ -256,7 +274,9 @@ def test_a_source_tree_without_its_command_says_what_to_run(tmp_path, monkeypatc
     monkeypatch.delenv("PLIMSOLL_HOME")
     (tmp_path / "CMakeLists.txt").touch()
     monkeypatch.setattr(installation, "PACKAGE", tmp_path / "python" / "plimsoll")
-    with pytest.raises(InstallationError, match=rf"^There is no plimsoll command at .*: run ./plimsoll in {tmp_path} once"):
+    with pytest.raises(
+        InstallationError, match=rf"^There is no plimsoll command at .*: run ./plimsoll in {tmp_path} once"
+    ):
         plan("gpt2")
 
 
@@ -276,7 +296,9 @@ def test_a_torch_that_is_missing_or_a_cpu_build_is_said(built, tmp_path, monkeyp
     origin = tmp_path / "torch" / "__init__.py"
     spec = types.SimpleNamespace(origin=str(origin))
     monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: spec)
-    with pytest.raises(InstallationError, match=r"^this torch is a CPU build; the pretend GPU needs a CUDA build of torch"):
+    with pytest.raises(
+        InstallationError, match=r"^this torch is a CPU build; the pretend GPU needs a CUDA build of torch"
+    ):
         installation.check_torch(found)
     (tmp_path / ".plimsoll/venv/bin").mkdir(parents=True)
     (tmp_path / ".plimsoll/venv/bin/python").touch()

@@ -130,7 +130,9 @@ def test_the_job_is_the_processs_own_and_a_block_may_insist(plimsoll_run, script
     assert run.code == 0, run.stderr
     said = "in this process, and the block wants"
     assert f"world_size is 8 {said} 64: start it with `plimsoll run --world-size 64 script.py`" in run.stdout
-    assert f"gpu is 'A100-40GB' {said} 'H100-80GB': start it with `plimsoll run --gpu H100-80GB script.py`" in run.stdout
+    assert (
+        f"gpu is 'A100-40GB' {said} 'H100-80GB': start it with `plimsoll run --gpu H100-80GB script.py`" in run.stdout
+    )
     assert f"rank is 3 {said} 0: start it with `plimsoll run --rank 0 script.py`" in run.stdout
 
 

@@ -81,7 +81,10 @@ def test_models_of_one_class_are_told_apart(plimsoll_run, script):
     _, modules = contents(plimsoll_run(script(PLAIN + two)))
     of = {width: 2 * 1024 * width + width + 1024 for width in (512, 4096)}
     assert (modules["Net"]["parameters"], modules["Net#2"]["parameters"]) == (of[512], of[4096])
-    assert modules["Net"]["at_peak"]["Parameter"] == 4 * of[512] and modules["Net#2"]["at_peak"]["Parameter"] == 4 * of[4096]
+    assert (
+        modules["Net"]["at_peak"]["Parameter"] == 4 * of[512]
+        and modules["Net#2"]["at_peak"]["Parameter"] == 4 * of[4096]
+    )
     assert list(modules)[:4] == ["Net", "Net.0", "Net.1", "Net.2"]
 
 
@@ -235,4 +238,7 @@ def test_a_script_that_allocates_nothing_has_nothing_to_tell(plimsoll_run, scrip
 def test_an_allocator_that_does_not_tell_is_no_defect(plimsoll_run, script):
     run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", script(PLAIN + "    step()\n"))
     assert run.code == 0 and run.json["defects"] == []
-    assert "categories and modules are not told" in run.json["attribution"] and "cudaMallocAsync" in run.json["attribution"]
+    assert (
+        "categories and modules are not told" in run.json["attribution"]
+        and "cudaMallocAsync" in run.json["attribution"]
+    )

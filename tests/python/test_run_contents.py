@@ -38,7 +38,9 @@ def test_an_installed_package_that_is_run_as_a_module_is_the_users_code(plimsoll
     package = tmp_path / "site-packages" / "trainer"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    (package / "model.py").write_text("import torch\ndef make():\n    return torch.nn.Linear(999, 999, device='cuda')\n")
+    (package / "model.py").write_text(
+        "import torch\ndef make():\n    return torch.nn.Linear(999, 999, device='cuda')\n"
+    )
     (package / "train.py").write_text("from trainer import model\nkept = model.make()\n")
     report = check(plimsoll_run("-m", "trainer.train", env={"PYTHONPATH": str(package.parent)}))
     assert report["top"][0]["code"] == "return torch.nn.Linear(999, 999, device='cuda')"

@@ -129,7 +129,11 @@ def test_an_interrupt_ends_the_script_as_it_would_without_us(plimsoll_run, scrip
     """That is by SIGINT, unless what torch's compiler runs at the interpreter's end makes it forget."""
     name = script(before + "    raise KeyboardInterrupt\n")
     plain = subprocess.run(
-        [sys.executable, name], cwd=tmp_path, env={**os.environ, **needs.pretend_gpu()}, capture_output=True, timeout=600
+        [sys.executable, name],
+        cwd=tmp_path,
+        env={**os.environ, **needs.pretend_gpu()},
+        capture_output=True,
+        timeout=600,
     )
     run = plimsoll_run(name)
     assert run.code == (plain.returncode if plain.returncode >= 0 else 128 - plain.returncode)

@@ -33,7 +33,9 @@ START = """
 
 """
 
-ANSWERS = START + """
+ANSWERS = (
+    START
+    + """
     def described(found):
         if isinstance(found, DTensorSpec):
             return [str(found), str(found.shard_order), str(found.tensor_meta), found.use_strided_shard_as_shard_order,
@@ -98,8 +100,11 @@ ANSWERS = START + """
         answers["torchs"].append(answer(torchs, case))
     print(json.dumps(answers))
 """
+)
 
-ASKED = START + """
+ASKED = (
+    START
+    + """
     from torch.distributed.tensor import DTensor
 
     asked = []
@@ -114,8 +119,11 @@ ASKED = START + """
     torch._foreach_sqrt([DTensor.from_local(torch.ones(8, 8, device="cuda"), mesh, (Shard(0), Shard(0))) for _ in range(60)])
     print(json.dumps(asked))
 """
+)
 
-OF_THE_SCRIPT = START + """
+OF_THE_SCRIPT = (
+    START
+    + """
     from torch.distributed.tensor import DTensor
     from torch.distributed.tensor.experimental import register_sharding
 
@@ -132,8 +140,11 @@ OF_THE_SCRIPT = START + """
     torch._foreach_copy_(four(8, Shard(0), Shard(0)), four(64, Replicate(), Replicate()))
     print(json.dumps(seen))
 """
+)
 
-COLLECTED = START + """
+COLLECTED = (
+    START
+    + """
     import gc, sys
     from torch.distributed.tensor import DTensor
 
@@ -152,6 +163,7 @@ COLLECTED = START + """
     torch._foreach_sqrt(tensors), torch._foreach_neg(tensors), torch._foreach_add(tensors, tensors), torch._foreach_abs(tensors)
     print(json.dumps(torch.cuda.memory_allocated() >= 2**30))
 """
+)
 
 
 def answered(run):

@@ -104,7 +104,7 @@ def test_an_error_in_a_generation_does_not_end_the_next(plimsoll_run, script):
 
 
 def test_assisted_decoding_ends_and_the_report_says_that_it_is_not_whole(plimsoll_run, script):
-    text = f"""
+    text = """
     print(model.generate(prompt[:1], max_new_tokens=5, do_sample=False, assistant_model=a_model()).shape)
     """
     run = plimsoll_run(script(MODEL + text), timeout=120)

@@ -25,7 +25,9 @@ LOOP = """
 """
 
 # Everything of it is looked at by the compiler: what it is kept out of was met without it before.
-COMPILED = LOOP + """
+COMPILED = (
+    LOOP
+    + """
     step(); step()
     assert ("torch._dynamo.eval_frame" in sys.modules) is {imported}
     graphs = []
@@ -46,10 +48,13 @@ COMPILED = LOOP + """
     broken = dict(counters["graph_break"])
     print(len(graphs), sorted(graphs), len(broken), sum(broken.values()))
 """
+)
 
 
 def test_a_training_that_compiles_nothing_does_not_import_it(plimsoll_run, script):
-    loop = LOOP.format(before="") + """
+    loop = (
+        LOOP.format(before="")
+        + """
     step(); step()
     import torch._dynamo
     torch._dynamo.graph_break()
@@ -57,6 +62,7 @@ def test_a_training_that_compiles_nothing_does_not_import_it(plimsoll_run, scrip
     loaded = [name for name in sys.modules if name.startswith("torch._dynamo.")]
     assert loaded == ["torch._dynamo.config"], loaded
     """
+    )
     run = plimsoll_run(script(loop))
     assert run.code == 0, run.stderr
     assert len(run.json["steps"]) == 2 and run.json["defects"] == []

@@ -127,5 +127,7 @@ def test_a_librarys_handle_that_finds_no_room(plimsoll_run, script):
 
 
 def test_words_alone_are_no_out_of_memory(plimsoll_run, script):
-    run = plimsoll_run(script("import torch\ntorch.ones(8, device='cuda')\nraise RuntimeError('out of memory, said I')\n"))
+    run = plimsoll_run(
+        script("import torch\ntorch.ones(8, device='cuda')\nraise RuntimeError('out of memory, said I')\n")
+    )
     assert run.code == 1 and run.json["oom"] is None and run.json["fits"] is True

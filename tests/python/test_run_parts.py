@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from plimsoll.run import autograd_threads, blocks, contents, lines, native_stack, peaks, phases, stop
 from plimsoll.run.peaks import Window
 
@@ -91,7 +90,11 @@ def test_a_long_run_keeps_first_last_and_highest_steps():
 
 def test_peaks_are_folded_and_put_back():
     def stats(peak):
-        return {"num_ooms": 0, "active": {"all": {"current": 1, "peak": peak}}, "oversize": {"current": 0, "peak": peak}}
+        return {
+            "num_ooms": 0,
+            "active": {"all": {"current": 1, "peak": peak}},
+            "oversize": {"current": 0, "peak": peak},
+        }
 
     kept = {}
     peaks.fold_peaks(stats(9), kept)

@@ -3,7 +3,6 @@
 import textwrap
 
 import pytest
-
 from plimsoll.run import shape_use
 
 DECIDES = {

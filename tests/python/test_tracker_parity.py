@@ -41,7 +41,12 @@ def cases(device):
 
 def run(command, asked):
     done = subprocess.run(
-        command, input="\n".join(asked), capture_output=True, text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        command,
+        input="\n".join(asked),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
@@ -152,7 +157,10 @@ def test_an_allocator_without_a_trace_is_refused(seen):
     if not any("cuda" in case for case in seen):
         pytest.skip("torch is not a CUDA build")
     done = subprocess.run(
-        [str(PROGRAM)], input="mlp sgd cuda:0", capture_output=True, text=True,
+        [str(PROGRAM)],
+        input="mlp sgd cuda:0",
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
     )
     assert done.returncode != 0

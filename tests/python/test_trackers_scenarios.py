@@ -26,7 +26,11 @@ TRAINING = ["stack device=cuda:0", "checkpointed device=cuda:0 reentrant=0", "ch
 ON_CPU = [case.replace("cuda:0", "cpu") for case in TRAINING if "in_forward" not in case]
 ATTRIBUTION = ["attribution device=cpu", "attribution device=cuda:0"]
 GROUPS = [f"fsdp_groups device=cuda:0 reshard={reshard} offload={offload}" for reshard in (1, 0) for offload in (0, 1)]
-AGAIN = [f"fsdp_checkpointed device=cuda:0 reshard={reshard} kind={kind}" for reshard in (1, 0) for kind in ("wrapper", "composable")]
+AGAIN = [
+    f"fsdp_checkpointed device=cuda:0 reshard={reshard} kind={kind}"
+    for reshard in (1, 0)
+    for kind in ("wrapper", "composable")
+]
 FSDP = [*GROUPS, "fsdp_part device=cuda:0", *AGAIN, "fsdp_pairs device=cuda:0"]
 FSDP_ON_CPU = [case.replace("cuda:0", "cpu") for case in FSDP if "offload=1" not in case and case not in AGAIN[1:3]]
 
@@ -99,7 +103,6 @@ def test_the_peak_on_cpu_is_what_the_profiler_hears_of_the_allocator(case):
     there = found["before"]["cpu"]["Total"] + found["added_at_most"]
     said = found["peak"]["cpu"]["Total"]
     assert said == (there if EXACT else pytest.approx(there, rel=0.1))
-
 
 
 @pytest.mark.parametrize("case", [*TRAINING, *ON_CPU])
@@ -212,14 +215,16 @@ BEGIN = [("pre_bw", "Relu"), ("pre_bw", "Relu.linear")]
 
 def test_user_hooks_are_called_around_each_pass_of_each_module():
     events = modules()["user_hooks"]
-    marks = [index for index, event in enumerate(events) if event[0] in ("without gradients of inputs", "refused", "left")]
+    marks = [
+        index for index, event in enumerate(events) if event[0] in ("without gradients of inputs", "refused", "left")
+    ]
     first, second, third = (events[begin + 1 : end] for begin, end in itertools.pairwise([-1, *marks]))
     assert first == PASS + hooks(*BEGIN, ("post_bw", "Relu"), ("post_bw", "Relu.linear"), in_backward=True)
     # Where no input has a gradient, a backward ends with the whole pass: the inner module first.
     assert second == PASS + hooks(*BEGIN, ("post_bw", "Relu.linear"), ("post_bw", "Relu"), in_backward=True)
     assert events[marks[1]] == ["refused", "AssertionError"]
     assert third == hooks(("only", "Relu.linear"), ("only", "Relu"), in_backward=False)
-    assert events[marks[2]:] == [["left", ["Global"], False]]  # Outside of the scope nothing is heard.
+    assert events[marks[2] :] == [["left", ["Global"], False]]  # Outside of the scope nothing is heard.
 
 
 def test_the_backward_of_a_module_that_is_gone_comes_without_it():

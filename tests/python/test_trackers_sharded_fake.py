@@ -22,7 +22,12 @@ pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 def run(*cases):
-    environment = {**os.environ, **needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python"), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        **needs.pretend_gpu(),
+        "PYTHONPATH": str(needs.HOME / "python"),
+        "OMP_NUM_THREADS": "1",
+    }
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *cases], capture_output=True, text=True, timeout=300, env=environment
     )
@@ -40,7 +45,11 @@ def found():
 
 
 def on_gpu(snapshot):
-    return {category: size for category, size in snapshot["cuda:0"].items() if size and category not in ("Workspace", "Total", "Other")}
+    return {
+        category: size
+        for category, size in snapshot["cuda:0"].items()
+        if size and category not in ("Workspace", "Total", "Other")
+    }
 
 
 def rounded(numel, bytes_each=4):

@@ -70,7 +70,13 @@ SOME_ALONE = {
     "hf_llama": ("reentrant",),
     "hf_gpt2": ("reentrant",),
 }
-SOME_SHARDED = {"mlp": ("none",), "transformer": ("full",), "llama": ("none", "selective"), "large_llama": ("none",), "hf_llama": ("full",)}
+SOME_SHARDED = {
+    "mlp": ("none",),
+    "transformer": ("full",),
+    "llama": ("none", "selective"),
+    "large_llama": ("none",),
+    "hf_llama": ("full",),
+}
 
 
 def chosen(cases, some):
@@ -85,7 +91,9 @@ CASES = [*ALONE, *(f"{case} world={world}" for world in WORLDS for case in SHARD
 
 
 # What ours does not refuse, on purpose.
-ALLOWED = {"two passes without a reset": "a step begins with the first forward after an optimizer's step, or with a reset"}
+ALLOWED = {
+    "two passes without a reset": "a step begins with the first forward after an optimizer's step, or with a reset"
+}
 
 
 def environment(which):
@@ -201,7 +209,9 @@ def test_every_total_is_what_the_allocator_counts_in_torchs_run(case):
     fail_if(different, case)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "device=cuda" in case and "fake=1" not in case and "large_" not in case])
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if "device=cuda" in case and "fake=1" not in case and "large_" not in case]
+)
 def test_every_peak_is_the_instant_at_which_the_allocator_came_to_its_most_in_torchs_run(case):
     """In every category, with what is inside of the operator that it came to it in, and nothing of another instant."""
     different = {}
@@ -251,7 +261,9 @@ def test_without_memory_what_lasts_is_as_with_it(case):
 @pytest.mark.parametrize("case", CASES)
 def test_every_module_has_the_states_that_torchs_has(case):
     def counts(modules):
-        return {name: {state: len(found) for state, found in shared(states).items()} for name, states in modules.items()}
+        return {
+            name: {state: len(found) for state, found in shared(states).items()} for name, states in modules.items()
+        }
 
     ours, torchs = (counts(side["modules"]) for side in pair(case))
     if "fsdp=1" in case and "model=mlp" in case:
@@ -265,7 +277,9 @@ def test_every_modules_own_bytes_are_torchs(case):
     ours, torchs = pair(case)
     if "large_llama" in case:  # The rests of blocks are in ours.
         assert ours["own"].keys() == torchs["own"].keys()
-        assert all(one >= other for name, sizes in torchs["own"].items() for one, other in zip(ours["own"][name], sizes))
+        assert all(
+            one >= other for name, sizes in torchs["own"].items() for one, other in zip(ours["own"][name], sizes)
+        )
     else:
         assert ours["own"] == torchs["own"]
 
@@ -299,7 +313,9 @@ def test_every_kind_of_difference_is_seen():
     for case in CASES:
         for name, state, ours, torchs, _ in instants(*pair(case)):
             for device in ours.keys() | torchs.keys():
-                seen |= unexplained(f"{case} | {name} | {state} | {device}", ours.get(device, {}), torchs.get(device, {}))[1]
+                seen |= unexplained(
+                    f"{case} | {name} | {state} | {device}", ours.get(device, {}), torchs.get(device, {})
+                )[1]
         for name, state, ours, at in peaks(*pair(case)) if "fake=1" not in case and "device=cuda" in case else ():
             for books in at:
                 where = f"{case} | {name} | {state} | cuda:0"
@@ -322,7 +338,9 @@ def test_where_modules_are_is_what_torchs_says():
         names = {event[1] for event in events if event[0] == "pre_bw"}
         return [event for event in events if event[0] != "warned" and (event[0] != "post_bw" or event[1] in names)]
 
-    ours, torchs = ({name: begun(events) for name, events in side.items()} for side in both("trackers_modules.py")["all"])
+    ours, torchs = (
+        {name: begun(events) for name, events in side.items()} for side in both("trackers_modules.py")["all"]
+    )
     assert ours == torchs
 
 

@@ -7,7 +7,14 @@ import claims
 import needs
 import pytest
 
-NAMES = ("trackers_use", "trackers_entered", "trackers_hooks", "trackers_hooks_backward", "trackers_raising", "trackers_beside")
+NAMES = (
+    "trackers_use",
+    "trackers_entered",
+    "trackers_hooks",
+    "trackers_hooks_backward",
+    "trackers_raising",
+    "trackers_beside",
+)
 PROGRAMS = [Path(__file__).with_name(f"{name}.py") for name in NAMES]
 WHY_NOT = needs.why_no_package()
 pytestmark = [
@@ -17,7 +24,9 @@ pytestmark = [
 found_by = functools.cache(claims.run)
 
 
-@pytest.mark.parametrize(("program", "claim"), [(program, claim) for program in PROGRAMS for claim in claims.names(program)])
+@pytest.mark.parametrize(
+    ("program", "claim"), [(program, claim) for program in PROGRAMS for claim in claims.names(program)]
+)
 def test_it_holds(program, claim):
     found = found_by(program)[claim]
     assert found is None, found

@@ -30,7 +30,9 @@ def type_of(annotation):
     """As both sides write it; None where one of them says less than a type."""
     if annotation is None:
         return None
-    text = ast.unparse(annotation).replace("plimsoll._C.", "").replace("typing.SupportsInt | typing.SupportsIndex", "int")
+    text = (
+        ast.unparse(annotation).replace("plimsoll._C.", "").replace("typing.SupportsInt | typing.SupportsIndex", "int")
+    )
     text = re.sub(r"Optional\[(.*)\]", r"\1 | None", text).replace("Set[", "set[")
     text = "dict" if text == "PlainSnapshot" else text
     outer = text.partition("[")[0].lower()

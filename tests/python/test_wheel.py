@@ -55,7 +55,9 @@ def wheel(tmp_path_factory):
     options = ["--disable-pip-version-check", "--no-build-isolation", "--no-deps"]
     with open(HOME / ".plimsoll" / "lock", "w") as lock:  # of scripts/setup.sh, which builds there too
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = call(sys.executable, "-m", "pip", "wheel", *options, "-C", f"build-dir={BUILD}", "-w", folder, ".", cwd=HOME)
+        done = call(
+            sys.executable, "-m", "pip", "wheel", *options, "-C", f"build-dir={BUILD}", "-w", folder, ".", cwd=HOME
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     (made,) = folder.iterdir()
     return made
@@ -183,7 +185,9 @@ def test_a_script_is_tracked_on_the_cpu_under_run(venv, tmp_path, with_cuda):
 
 
 def test_estimate_runs_in_the_interpreter_that_has_the_package(venv, tmp_path, with_cuda):
-    program = "import plimsoll; e = plimsoll.estimate('torch:empty', 1 << 30, device='cuda'); print(e.fits, e.peak.active)"
+    program = (
+        "import plimsoll; e = plimsoll.estimate('torch:empty', 1 << 30, device='cuda'); print(e.fits, e.peak.active)"
+    )
     done = call(venv / "bin" / "python", "-c", program, cwd=tmp_path)
     assert done.stdout == f"True {4 << 30}\n", done.stderr
 
@@ -214,7 +218,9 @@ def cpu_torch(tmp_path):
 def test_commands_that_run_torch_say_that_they_need_a_cuda_build(venv, cpu_torch, tmp_path, command):
     done = call(venv / "bin" / "plimsoll", *command.split(), cwd=tmp_path, PYTHONPATH=str(cpu_torch.parent))
     assert done.returncode == (2 if command.startswith("run") else 1)
-    assert done.stderr.startswith("plimsoll: this torch is a CPU build; the pretend GPU needs a CUDA build of torch 2.13.0")
+    assert done.stderr.startswith(
+        "plimsoll: this torch is a CPU build; the pretend GPU needs a CUDA build of torch 2.13.0"
+    )
 
 
 @pytest.mark.parametrize("command", ["models", "gpus", "plan --help", "--version"])
@@ -296,7 +302,9 @@ def test_a_build_for_another_version_of_torch_is_refused(configure, bare_python,
 def test_the_build_folder_of_another_interpreter_is_left_as_it_is(configure, bare_python, cpu_torch, tmp_path):
     said = configure(bare_python, "-DPLIMSOLL_TORCH_LIB=auto", PYTHONPATH=str(cpu_torch.parent))
     own_python = tmp_path / "sources" / ".plimsoll" / "venv" / "bin" / "python"
-    assert f"build is built for {own_python}, and the wheel is to be for {bare_python}: leave out `-C build-dir=…`" in said
+    assert (
+        f"build is built for {own_python}, and the wheel is to be for {bare_python}: leave out `-C build-dir=…`" in said
+    )
     cache = (tmp_path / "build" / "CMakeCache.txt").read_text()
     assert f"\nPython3_EXECUTABLE:PATH={own_python}\n" in cache
     assert "\nSKBUILD:" not in cache

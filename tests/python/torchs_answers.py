@@ -9,9 +9,10 @@ import hashlib
 import json
 import lzma
 import os
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any
 
 import needs
 
@@ -19,7 +20,7 @@ FOLDER = needs.HOME / "tests" / "golden" / "torchs_answers"
 RECORD = "PLIMSOLL_RECORD" in os.environ
 _HERE = Path(__file__).parent
 
-Answers = Dict[str, Any]
+Answers = dict[str, Any]
 
 
 class Recorded:
@@ -30,7 +31,7 @@ class Recorded:
         self.sources = hashlib.sha256(b"".join((_HERE / source).read_bytes() for source in sources)).hexdigest()
         self.packages = {package: _version(package) for package in packages}
 
-    def ask(self, cases: Iterable[str], ask: Callable[[List[str]], Answers], live: int = 2) -> Answers:
+    def ask(self, cases: Iterable[str], ask: Callable[[list[str]], Answers], live: int = 2) -> Answers:
         """An answer for each case. `ask(cases)` asks torch; of what is recorded it does so for `live` cases, scattered."""
         cases = list(cases)
         recorded = {} if needs.EVERY_CASE or RECORD else self._read()
@@ -42,7 +43,9 @@ class Recorded:
         sample = cases[:: max(1, len(cases) // live)][:live]
         for case, answer in ask(sample).items():
             # As JSON has it: what was asked just now may hold tuples.
-            assert json.loads(json.dumps(answer)) == recorded[case], f"{self.file.name} is not what torch answers now: {case}"
+            assert json.loads(json.dumps(answer)) == recorded[case], (
+                f"{self.file.name} is not what torch answers now: {case}"
+            )
         return {case: recorded[case] for case in cases}
 
     def _read(self) -> Answers:
@@ -52,12 +55,16 @@ class Recorded:
             found = json.load(file)
         if found["packages"] != self.packages:
             return {}
-        assert found["sources"] == self.sources, f"{self.file.name} was made by another version of its program: see {__name__}"
+        assert found["sources"] == self.sources, (
+            f"{self.file.name} was made by another version of its program: see {__name__}"
+        )
         return found["answers"]
 
     def _write(self, answers: Answers) -> None:
         FOLDER.mkdir(exist_ok=True)
-        text = json.dumps({"packages": self.packages, "sources": self.sources, "answers": answers}, separators=(",", ":"))
+        text = json.dumps(
+            {"packages": self.packages, "sources": self.sources, "answers": answers}, separators=(",", ":")
+        )
         with lzma.open(self.file, "wt", preset=9) as file:
             file.write(text)
 

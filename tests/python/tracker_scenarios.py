@@ -145,7 +145,10 @@ def optimizer_of(name, parameters):
 
 
 def plain(snapshot):
-    return {str(device): {getattr(key, "value", key): bytes for key, bytes in books.items()} for device, books in snapshot.items()}
+    return {
+        str(device): {getattr(key, "value", key): bytes for key, bytes in books.items()}
+        for device, books in snapshot.items()
+    }
 
 
 def run(model_name, optimizer_name, device):

@@ -83,8 +83,12 @@ def threads_train_as_without_a_tracker():
             number == 1 or not torch.equal(weights["0.weight"], tracked[1]["0.weight"])
         )
     models, optimizers = zip(*(trained["tracked", number] for number in range(1, 5)))
-    assert books["Parameter"] - before.get("Parameter", 0) == sum(p.nbytes for model in models for p in model.parameters()), books
-    assert books["Optstate"] - before.get("Optstate", 0) == sum(state_bytes(optimizer) for optimizer in optimizers), books
+    assert books["Parameter"] - before.get("Parameter", 0) == sum(
+        p.nbytes for model in models for p in model.parameters()
+    ), books
+    assert books["Optstate"] - before.get("Optstate", 0) == sum(state_bytes(optimizer) for optimizer in optimizers), (
+        books
+    )
     assert tracker.parents() == {"Global"}
 
 
@@ -123,7 +127,13 @@ def compiled_code_is_left_alone():
     assert calls == {"compiled": 1, "run": 4}, calls
     assert all(torch.equal(one, other) for each in found for one, other in zip(each, expected, strict=True))
     own = sum(parameter.nbytes for parameter in model.parameters())
-    kept = {"Parameter": own, "Gradient": own, "Other": batch.nbytes, "Activation": sum(one.nbytes for one in found[0]), "Temp": 0}
+    kept = {
+        "Parameter": own,
+        "Gradient": own,
+        "Other": batch.nbytes,
+        "Activation": sum(one.nbytes for one in found[0]),
+        "Temp": 0,
+    }
     assert {category: books[category] for category in kept} == kept, books
 
 

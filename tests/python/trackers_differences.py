@@ -122,7 +122,9 @@ def unexplained(where, ours, torchs, another_instant=True):
         edges |= further
     backwards = {(b, a) for a, b in edges}
     for own, other, ways in ((gained, lost, backwards), (lost, gained, edges)):
-        for chosen in itertools.chain.from_iterable(itertools.combinations(own, count + 1) for count in range(len(own))):
+        for chosen in itertools.chain.from_iterable(
+            itertools.combinations(own, count + 1) for count in range(len(own))
+        ):
             reached = {b for a, b in ways if a in chosen}
             if sum(own[category] for category in chosen) > sum(other.get(category, 0) for category in reached):
                 lasting = {*LASTING} & ({*lost} if "large_llama" in where else {*gained, *lost})

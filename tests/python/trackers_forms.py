@@ -9,6 +9,8 @@ import itertools
 import torch
 import torch.distributed as dist
 from claims import claim, main
+from plimsoll.trackers import display
+from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
 from torch import nn
 from torch.distributed._composable import checkpoint as composable_checkpoint
 from torch.distributed._tools import mem_tracker as torchs
@@ -18,8 +20,6 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
 from plimsoll import FSDPMemTracker, MemTracker
-from plimsoll.trackers import display
-from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
 
 UNITS = ("B", "KiB", "MiB", "GiB")
 
@@ -64,7 +64,10 @@ def states_are_printed_as_torch_prints_them():
             # Of each state as many calls as its place among them, and more than nine of the later ones.
             states = {kind: (some * 3)[place : 3 * place] for place, kind in enumerate(list(kinds)[:count])}
             assert display.states_plain(states, units) == printed(torchs._print_state_snapshots, states, units)
-            ours, theirs = display.states_table(states, units), printed(torchs._print_state_snapshots_tabular, states, units)
+            ours, theirs = (
+                display.states_table(states, units),
+                printed(torchs._print_state_snapshots_tabular, states, units),
+            )
             assert ours == theirs, f"{units}\n{ours}\n{theirs}"
 
 
@@ -226,7 +229,9 @@ def states_come_in_torchs_order_where_a_reentrant_checkpoint_runs_modules_again(
     for name, states in theirs.items():
         expected = states if "Pre-Backward" in states else [state for state in states if state != "Post-Backward"]
         assert ours[name] == expected, (name, ours[name], states)
-    assert sum("Post-Backward" in states for states in theirs.values()) > sum("Post-Backward" in states for states in ours.values())
+    assert sum("Post-Backward" in states for states in theirs.values()) > sum(
+        "Post-Backward" in states for states in ours.values()
+    )
 
 
 @claim
@@ -277,7 +282,9 @@ def calls_and_groups_of_fsdp_are_entries_as_the_page_says():
         tracker, stages = kind(fully_shard(model)), ("Before Pre-Forward", "Peak Forward", "Before Pre-Backward")
         with tracker:
             model(torch.ones(2, 4, device="cuda")).sum().backward()
-        found = {stats.mod_fqn: stats.snapshots for stats in tracker.memory_tracking.values() if stats.mod_fqn != "FSDPChain"}
+        found = {
+            stats.mod_fqn: stats.snapshots for stats in tracker.memory_tracking.values() if stats.mod_fqn != "FSDPChain"
+        }
         return {name: [len(states[stage]) for stage in stages] for name, states in found.items()}
 
     assert counts(FSDPMemTracker, (0, 0, 1, 2), (0,)) == {"FSDPChain.0": [2, 2, 2]}

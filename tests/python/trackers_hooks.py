@@ -5,13 +5,13 @@ import contextlib
 import torch
 import torch.distributed._tools.mod_tracker
 from claims import claim, main
+from plimsoll.native import _C
+from plimsoll.run.defects import Defects
+from plimsoll.trackers.hooks import hooks
 from torch import nn
 from trackers_training import mlp, raises
 
 from plimsoll import MemTracker, ModTracker
-from plimsoll.native import _C
-from plimsoll.run.defects import Defects
-from plimsoll.trackers.hooks import hooks
 
 
 class Product(nn.Module):

@@ -44,7 +44,9 @@ def the_scripts_own_hooks_on_parameters_go_on():
         later = weight.register_hook(lambda gradient: gradient + 1)
         model(batch).sum().backward()
         assert torch.equal(weight.grad, torch.ones_like(weight)) and calls == ["before"]
-        assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Gradient"] == sum(p.grad.nbytes for p in model.parameters())
+        assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Gradient"] == sum(
+            p.grad.nbytes for p in model.parameters()
+        )
     later.remove()
     weight.grad = None
     model(batch).sum().backward()
@@ -139,7 +141,10 @@ def hooks_in_backward_get_what_torchs_get():
         with kind() as tracker:
             tracker.register_user_hooks(pre_bw_hook=note("pre"), post_bw_hook=note("post"))
             for needs_gradient in (True, False):
-                inputs = (torch.ones(2, 4, requires_grad=needs_gradient), torch.ones(2, 4, requires_grad=needs_gradient))
+                inputs = (
+                    torch.ones(2, 4, requires_grad=needs_gradient),
+                    torch.ones(2, 4, requires_grad=needs_gradient),
+                )
                 sum(output.sum() for output in model(*inputs)).backward()
         return sorted(seen, key=str)
 

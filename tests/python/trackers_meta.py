@@ -3,6 +3,7 @@
 
 import torch
 from claims import claim, main
+from plimsoll.trackers import fake
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker as TorchsTracker
@@ -10,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils.checkpoint import checkpoint
 
 from plimsoll import MemTracker
-from plimsoll.trackers import fake
 
 META = torch.device("meta")
 
@@ -31,7 +31,7 @@ def seen(kind, run, *made):
     """What it says of meta after run() in its scope: now, of modules, and at most."""
     tracker = kind()
     with tracker:
-        kept = run(*made)  # noqa: F841: alive until it was asked
+        kept = run(*made)  # noqa: F841  (keeps the tensors alive until the snapshots are taken)
         now = tracker.get_tracker_snapshot()
     peak = tracker.get_tracker_snapshot("peak")
     states = {
@@ -180,7 +180,11 @@ def two_trackers_look_once():
 @claim
 def hooks_are_gone_with_the_scope():
     module = nn.modules.module
-    lists = (module._global_forward_pre_hooks, module._global_parameter_registration_hooks, module._global_buffer_registration_hooks)
+    lists = (
+        module._global_forward_pre_hooks,
+        module._global_parameter_registration_hooks,
+        module._global_buffer_registration_hooks,
+    )
     with MemTracker():
         assert all(lists)
     assert not any(lists)

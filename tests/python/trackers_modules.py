@@ -157,7 +157,7 @@ def user_hooks():
         model(torch.rand(10, 10)).sum().backward()
     try:
         tracker.register_user_hooks(watch.hook("another"), None, None, None)
-    except Exception as error:  # noqa: BLE001: its type is what is asked for
+    except Exception as error:  # noqa: BLE001  its type is what is asked for
         watch.seen.append(["refused", type(error).__name__])
     tracker.clear_user_hooks()
     tracker.register_user_hooks(post_fw_hook=watch.hook("only"))

@@ -69,7 +69,10 @@ def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter"):
                 step(*training)
 
         def left(training=training, before=before):
-            return [re.sub(r"\d+", "_", name) for name in what_is_torchs.changed(before, what_is_torchs.there_is(*training[:2]))]
+            return [
+                re.sub(r"\d+", "_", name)
+                for name in what_is_torchs.changed(before, what_is_torchs.there_is(*training[:2]))
+            ]
 
         model.breaks = place
         tracked() if place == "nowhere" else raises(KeyError, "broken", tracked)

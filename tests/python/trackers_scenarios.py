@@ -19,7 +19,10 @@ import trackers_which
 from profiled import peak_on_cpu
 from torch import nn
 from torch.distributed._composable import checkpoint as composable_checkpoint
-from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper, apply_activation_checkpointing
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    CheckpointWrapper,
+    apply_activation_checkpointing,
+)
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -108,7 +111,9 @@ def training(device, build, batch_of):
 
 
 def stack(device):
-    return training(device, lambda: models.stack(4, 512, torch.bfloat16), lambda: torch.randn(16, 512, dtype=torch.bfloat16))
+    return training(
+        device, lambda: models.stack(4, 512, torch.bfloat16), lambda: torch.randn(16, 512, dtype=torch.bfloat16)
+    )
 
 
 def checkpointed(device, reentrant="0"):
@@ -145,8 +150,14 @@ def attribution(device):
 
     def look(point):
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        state = [value for values in optimizer.state.values() for value in values.values() if isinstance(value, torch.Tensor)]
-        there = {"Parameter": bytes_of(model.parameters()), "Gradient": bytes_of(gradients), "Optstate": bytes_of(state)}
+        state = [
+            value for values in optimizer.state.values() for value in values.values() if isinstance(value, torch.Tensor)
+        ]
+        there = {
+            "Parameter": bytes_of(model.parameters()),
+            "Gradient": bytes_of(gradients),
+            "Optstate": bytes_of(state),
+        }
         points[point] = {"there": there, "said": trackers_which.plain(tracker.get_tracker_snapshot())[device]}
 
     with tracker:
@@ -257,7 +268,16 @@ def fsdp_pairs(device):
 
 SCENARIOS = {
     scenario.__name__: scenario
-    for scenario in (stack, checkpointed, in_forward, attribution, fsdp_groups, fsdp_part, fsdp_checkpointed, fsdp_pairs)
+    for scenario in (
+        stack,
+        checkpointed,
+        in_forward,
+        attribution,
+        fsdp_groups,
+        fsdp_part,
+        fsdp_checkpointed,
+        fsdp_pairs,
+    )
 }
 
 

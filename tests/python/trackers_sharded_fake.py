@@ -73,7 +73,10 @@ def run(which, what, memory, mesh):
             "points": {point: trackers_which.plain(snapshot) for point, snapshot in points.items()},
             "peak": trackers_which.plain(tracker.get_tracker_snapshot("peak")),
             "modules": {
-                stats.mod_fqn: {state.value: [trackers_which.plain(one) for one in calls] for state, calls in stats.snapshots.items()}
+                stats.mod_fqn: {
+                    state.value: [trackers_which.plain(one) for one in calls]
+                    for state, calls in stats.snapshots.items()
+                }
                 for stats in tracker.memory_tracking.values()
             },
         }

@@ -205,7 +205,12 @@ def with_allocators_books(Tracker, states):
         def _update_snap(self, u_type, winfo, old_mem_consumed=None, old_reftype=None):
             """In backward only what runs again has gradients enabled."""
             super()._update_snap(u_type, winfo, old_mem_consumed, old_reftype)
-            if u_type.name == "ADD" and winfo.reftype.value == "Temp" and self._mod_tracker.is_bw and torch.is_grad_enabled():
+            if (
+                u_type.name == "ADD"
+                and winfo.reftype.value == "Temp"
+                and self._mod_tracker.is_bw
+                and torch.is_grad_enabled()
+            ):
                 self.run_again.add(winfo)
             if winfo in self.run_again and winfo.device in self._curr_mem_snap:
                 size = winfo.mem_consumed
@@ -224,7 +229,9 @@ def tracker_classes():
     from torch.distributed._tools.fsdp2_mem_tracker import _FSDPModState
     from torch.distributed._tools.mem_tracker import _ModState
 
-    return with_allocators_books(TRACKERS.MemTracker, _ModState), with_allocators_books(TRACKERS.FSDPMemTracker, _FSDPModState)
+    return with_allocators_books(TRACKERS.MemTracker, _ModState), with_allocators_books(
+        TRACKERS.FSDPMemTracker, _FSDPModState
+    )
 
 
 PlainTracker, FSDPTracker = tracker_classes()
@@ -316,7 +323,9 @@ def run_steps(words):
     found["at_peaks_of"] = {}
     for name, states in tracker.highest_of.items() if TORCHS else ():
         found["active_of"][name] = {state: [peak.bytes for peak in peaks] for state, peaks in states.items()}
-        found["at_peaks_of"][name] = {state: [plain_instants(peak) for peak in peaks] for state, peaks in states.items()}
+        found["at_peaks_of"][name] = {
+            state: [plain_instants(peak) for peak in peaks] for state, peaks in states.items()
+        }
     for stats in tracker.memory_tracking.values():
         states = found["modules"][stats.mod_fqn] = {}
         for state, snapshots in stats.snapshots.items():

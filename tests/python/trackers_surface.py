@@ -18,7 +18,10 @@ def signatures():
     found = {}
     for name, tracker in vars(TRACKERS).items():
         public = {key: getattr(tracker, key) for key in dir(tracker) if not key.startswith("_")}
-        methods = {"__init__": tracker.__init__, **{key: value for key, value in public.items() if inspect.isfunction(value)}}
+        methods = {
+            "__init__": tracker.__init__,
+            **{key: value for key, value in public.items() if inspect.isfunction(value)},
+        }
         found[name] = {
             key: [
                 [parameter.name, str(parameter.kind), repr(parameter.default)]
@@ -33,7 +36,7 @@ def error_of(call):
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             call()
-    except Exception as error:  # noqa: BLE001: the type is what is asked for
+    except Exception as error:  # noqa: BLE001  the type is what is asked for
         return type(error).__name__
     return None
 

@@ -19,7 +19,9 @@ class Uncomputed(TorchDispatchMode):
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         schema = func._schema
         computed = all(tensor.nbytes < LARGE for tensor in tensors) or any(tensor.is_meta for tensor in tensors)
-        view = func in VIEWS_BY_ANOTHER_NAME or any(value.alias_info for value in schema.returns) and not schema.is_mutable
+        view = (
+            func in VIEWS_BY_ANOTHER_NAME or any(value.alias_info for value in schema.returns) and not schema.is_mutable
+        )
         copies = func.namespace == "fsdp" and schema.is_mutable and not schema.returns
         if (func.namespace != "aten" and not copies) or computed or view:
             return func(*args, **kwargs)
@@ -27,4 +29,6 @@ class Uncomputed(TorchDispatchMode):
             return kwargs.get("out", args[0]) if schema.returns else None
         as_meta = tree_map_only(torch.Tensor, lambda tensor: torch.empty_like(tensor, device="meta"), (args, kwargs))
         given = func(*as_meta[0], **{**as_meta[1], **({"device": "meta"} if kwargs.get("device") else {})})
-        return tree_map_only(torch.Tensor, lambda one: torch.empty_strided(one.shape, one.stride(), dtype=one.dtype), given)
+        return tree_map_only(
+            torch.Tensor, lambda one: torch.empty_strided(one.shape, one.stride(), dtype=one.dtype), given
+        )

@@ -16,8 +16,18 @@ HOOKS_OF_TENSORS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 def modules():
     """Where FSDP2, checkpoints, and hooks of modules and optimizers are."""
-    fsdp2 = [module for name, module in sorted(sys.modules.items()) if name.startswith("torch.distributed.fsdp._fully_shard.")]
-    return [torch.nn.modules.module, torch.utils.checkpoint, torch.autograd.graph, sys.modules["torch.optim.optimizer"], *fsdp2]
+    fsdp2 = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith("torch.distributed.fsdp._fully_shard.")
+    ]
+    return [
+        torch.nn.modules.module,
+        torch.utils.checkpoint,
+        torch.autograd.graph,
+        sys.modules["torch.optim.optimizer"],
+        *fsdp2,
+    ]
 
 
 def parts_of(owner, name):

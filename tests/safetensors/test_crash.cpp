@@ -85,10 +85,7 @@ TEST_CASE("a crash before any operation of a save leaves the previous checkpoint
       CAPTURE(keep);
       bool was_there = false;
       crash_everywhere(
-          loss, keep,
-          [](const fs::path& runs) {
-            save(runs, posix_file_operations(), {1, 2});
-          },
+          loss, keep, [](const fs::path& runs) { save(runs, posix_file_operations(), {1, 2}); },
           [&](const fs::path& runs, bool ended) {
             const CheckpointFolder folder(runs);
             REQUIRE(folder.newest().has_value());

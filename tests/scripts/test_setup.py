@@ -71,7 +71,9 @@ class SetUp(unittest.TestCase):
         return subprocess.Popen(
             ["bash", str(self.home / "scripts" / "setup.sh")],
             env={"PATH": str(self.path), "WORLD": str(self.world), "REAL_PYTHON": sys.executable},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def set_up(self):
@@ -103,7 +105,9 @@ class SetUp(unittest.TestCase):
         self.user(1000)
         code, said, calls = self.set_up()
         self.assertEqual((code, calls, self.is_ready()), (1, [], False))
-        self.assertIn("packages are missing, and there is no right to install them here. Run this, then try again:\n", said)
+        self.assertIn(
+            "packages are missing, and there is no right to install them here. Run this, then try again:\n", said
+        )
         command = said.splitlines()[-1].split()
         self.assertEqual(command[:4], ["sudo", "apt-get", "install", "-y"])
         self.assertIn("mold", command[4:])
@@ -116,7 +120,10 @@ class SetUp(unittest.TestCase):
         self.assertRegex(said, r"these are missing, by their Debian names: .*\bmold\b.*Install them, then try again\.")
 
     def test_without_clang_or_the_right_to_install_it_the_build_goes_on_and_it_is_asked_for_once(self):
-        for user, fails, says in ((0, "clang-19", "going on without Clang"), (1000, "nothing", "with Debian's clang-19 it would")):
+        for user, fails, says in (
+            (0, "clang-19", "going on without Clang"),
+            (1000, "nothing", "with Debian's clang-19 it would"),
+        ):
             with self.subTest(user=user):
                 shutil.rmtree(self.home / ".plimsoll", ignore_errors=True)
                 self.user(user)

@@ -171,8 +171,8 @@ struct TransformerImpl : torch::nn::Module {
     for (const auto& layer : *layers) {
       auto block = std::dynamic_pointer_cast<nn::Hooked<BlockImpl>>(layer);
       if (options.checkpoint) {
-        x = nn::checkpoint_with({.preserve_rng_state = false},
-                                [block](const at::Tensor& input) { return block->forward(input); }, x);
+        x = nn::checkpoint_with(
+            {.preserve_rng_state = false}, [block](const at::Tensor& input) { return block->forward(input); }, x);
       } else {
         x = block->forward(x);
       }

@@ -36,8 +36,7 @@ struct OuterImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     auto y = at::exp(x);
     if (nested) {
-      y = nn::checkpoint_with(
-          kWhole, [this](const at::Tensor& z) { return inner->forward(z); }, y);
+      y = nn::checkpoint_with(kWhole, [this](const at::Tensor& z) { return inner->forward(z); }, y);
     } else {
       y = inner(y);
     }
@@ -64,8 +63,7 @@ TEST_CASE("what a checkpoint recomputes is Activation, and gradients of activati
     temp[tracker.is_bw()] = bytes_of(tracker, "Temp");
   };
   const auto scope = tracker.enter();
-  auto y = nn::checkpoint_with(
-      kWhole, [&](const at::Tensor& input) { return model->forward(input); }, x);
+  auto y = nn::checkpoint_with(kWhole, [&](const at::Tensor& input) { return model->forward(input); }, x);
   CHECK(activation[false] == kBytes);                // sin(…) alone: the graph keeps nothing.
   CHECK(bytes_of(tracker, "Activation") == kBytes);  // The result alone.
   y.backward(at::ones({kRows, kDim}));
@@ -105,8 +103,7 @@ TEST_CASE("nested checkpoints recompute activations at every level") {
     activation.push_back(bytes_of(tracker, "Activation"));
   };
   const auto scope = tracker.enter();
-  auto y = nn::checkpoint_with(
-      kWhole, [&](const at::Tensor& input) { return model->forward(input); }, x);
+  auto y = nn::checkpoint_with(kWhole, [&](const at::Tensor& input) { return model->forward(input); }, x);
   const auto seed = at::ones({kRows, kDim});
   y.backward(seed);
   // Twice: with the outer checkpoint, whose graph holds nothing of it, and on its own. Then the gradient of sin is

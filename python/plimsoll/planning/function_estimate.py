@@ -78,7 +78,9 @@ class Estimate(Result):
             why = "put no tensor on it" if imported else "did not import torch"
             return f"no verdict: {self.function} used no GPU, it {why}"
         if self.fits is False and self.spare is not None:
-            return f"does not fit, {text_of(-self.spare)} short where it ran out of the card's {text_of(self.gpu.memory)}"
+            return (
+                f"does not fit, {text_of(-self.spare)} short where it ran out of the card's {text_of(self.gpu.memory)}"
+            )
         return super().verdict
 
     def explain(self) -> str:
@@ -217,7 +219,9 @@ def estimate(
 def _name_of(fn: Callee) -> str:
     if isinstance(fn, (str, os.PathLike)):
         return os.fspath(fn)
-    return str(getattr(fn, "__qualname__", None) or getattr(getattr(fn, "func", fn), "__qualname__", type(fn).__qualname__))
+    return str(
+        getattr(fn, "__qualname__", None) or getattr(getattr(fn, "func", fn), "__qualname__", type(fn).__qualname__)
+    )
 
 
 def _raise_failure(result: Estimate, said: dict[str, str] | None) -> None:
@@ -225,7 +229,9 @@ def _raise_failure(result: Estimate, said: dict[str, str] | None) -> None:
         return
     name = result.function
     if said is not None:
-        what = f"{name} raised {said['type']}" if said["stage"] == "call" else f"{name} could not be loaded in the child"
+        what = (
+            f"{name} raised {said['type']}" if said["stage"] == "call" else f"{name} could not be loaded in the child"
+        )
         raise EstimateError(f"{what}:\n{said['traceback'].rstrip()}", result, said["type"], said["traceback"])
     killed = result.to_dict()["signal"]
     if killed is not None:

@@ -179,7 +179,9 @@ def plan(
 
 
 def _flag(name: str, value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else os.fspath(value) if isinstance(value, os.PathLike) else value
+    text = (
+        str(value).lower() if isinstance(value, bool) else os.fspath(value) if isinstance(value, os.PathLike) else value
+    )
     return f"--{name.replace('_', '-')}={text}"
 
 

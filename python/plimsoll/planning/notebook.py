@@ -11,7 +11,18 @@ from plimsoll.planning.amounts import count_of, text_of
 if TYPE_CHECKING:
     from plimsoll.planning.result import Result
 
-_COLOURS = ("#4878a8", "#e49444", "#d1615d", "#85b6b2", "#6a9f58", "#e7ca60", "#a87c9f", "#f1a2a9", "#967662", "#b8b0ac")
+_COLOURS = (
+    "#4878a8",
+    "#e49444",
+    "#d1615d",
+    "#85b6b2",
+    "#6a9f58",
+    "#e7ca60",
+    "#a87c9f",
+    "#f1a2a9",
+    "#967662",
+    "#b8b0ac",
+)
 _MODULES = 40
 _STEPS = 20
 _CELL = "padding:2px 10px;text-align:right"
@@ -94,9 +105,7 @@ def _modules(result: Result) -> str:
     return table + _left_off(len(result.modules), _MODULES, "modules")
 
 
-def _table(
-    title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], marks: Sequence[str] | None = None
-) -> str:
+def _table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], marks: Sequence[str] | None = None) -> str:
     """`marks` are HTML before the first cell of each row; everything else is text."""
     head = _row("th", titles, "")
     body = "".join(_row("td", row, marks[i] if marks else "") for i, row in enumerate(rows))

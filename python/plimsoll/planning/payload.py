@@ -104,7 +104,10 @@ def _check_arguments(call: Call, name: str) -> None:
     """Raises TypeError that names the argument which cannot be sent, by any means that are there."""
     _, args, kwargs = call
     pickler = _cloudpickle() or pickle
-    named = [*((f"argument {i}", value) for i, value in enumerate(args)), *((f"argument {k!r}", kwargs[k]) for k in kwargs)]
+    named = [
+        *((f"argument {i}", value) for i, value in enumerate(args)),
+        *((f"argument {k!r}", kwargs[k]) for k in kwargs),
+    ]
     for which, value in named:
         try:
             pickler.dumps(value, _PROTOCOL)

@@ -3,11 +3,12 @@
 import importlib.abc
 import importlib.util
 import sys
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any
 
-_Calls = Dict[str, Tuple[Callable[[], None], Callable[[ModuleType], None]]]
+_Calls = dict[str, tuple[Callable[[], None], Callable[[ModuleType], None]]]
 
 
 class _Loader(importlib.abc.Loader):
@@ -21,7 +22,7 @@ class _Loader(importlib.abc.Loader):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -38,8 +39,8 @@ class _Loader(importlib.abc.Loader):
 
 
 def found_by_others(
-    one: Any, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
-) -> Optional[ModuleSpec]:
+    one: Any, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
     """What the import would find if this finder were not there."""
     for finder in sys.meta_path:
         if finder is not one and hasattr(finder, "find_spec"):
@@ -67,8 +68,8 @@ class AfterImport(importlib.abc.MetaPathFinder):
             sys.meta_path.insert(0, self)
 
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
-    ) -> Optional[ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname not in self._calls:
             return None
         spec = found_by_others(self, fullname, path, target)

@@ -11,7 +11,8 @@ holds that is compiled as a whole is known when it is called.
 import contextlib
 import importlib
 import weakref
-from typing import Any, ContextManager, Dict, Optional
+from contextlib import AbstractContextManager
+from typing import Any
 
 from plimsoll.run import ddp_buckets
 from plimsoll.run.after_import import after_import
@@ -38,15 +39,17 @@ class Attribution:
         self._wanted = wanted
         self._depth = depth
         self._defects = defects
-        self._native: Optional[Any] = None
+        self._native: Any | None = None
         self._state_creation: Any = None
-        self._hooks: Optional[Any] = None
-        self._patches: Optional[Any] = None
+        self._hooks: Any | None = None
+        self._patches: Any | None = None
         self._trees = Trees()
-        self._is_preparing = True  # no step has begun: what no module makes is data, or a copy of weights, and no activation
+        self._is_preparing = (
+            True  # no step has begun: what no module makes is data, or a copy of weights, and no activation
+        )
         self._compiled = 0  # how deep in compiled code the script is
-        self._followed: "weakref.WeakSet[Any]" = weakref.WeakSet()  # states of FSDP2
-        self.reason: Optional[str] = None  # why there are no categories
+        self._followed: weakref.WeakSet[Any] = weakref.WeakSet()  # states of FSDP2
+        self.reason: str | None = None  # why there are no categories
 
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
@@ -130,7 +133,7 @@ class Attribution:
         if self._hooks is not None and self._compiled == 0:
             self._hooks.resume()
 
-    def creating_state(self) -> ContextManager[Any]:
+    def creating_state(self) -> AbstractContextManager[Any]:
         """What is allocated within is an optimizer's state."""
         return self._state_creation() if self._native is not None else contextlib.nullcontext()
 
@@ -167,7 +170,7 @@ class Attribution:
             self._patches.release()
         self._native.leave()
 
-    def record(self, device: int, active_peak: int) -> Dict[str, Any]:
+    def record(self, device: int, active_peak: int) -> dict[str, Any]:
         """What is added to the record; "peak" is added to its peak. REQUIRES: finish() came before."""
         if self._native is None:
             return {"attribution": self.reason}
@@ -180,7 +183,12 @@ class Attribution:
                 f"allocator counted {active_peak}"
             }
         if not total:
-            return {"attribution": None, "peak": {"categories": {}, "module": None, "stage": None}, "modules": [], "causes": []}
+            return {
+                "attribution": None,
+                "peak": {"categories": {}, "module": None, "stage": None},
+                "modules": [],
+                "causes": [],
+            }
         rows = ModuleRows(self._native, self._trees, name)
         explanation = self._native.explain(name)
         return {
@@ -195,7 +203,7 @@ class Attribution:
         }
 
     @staticmethod
-    def _cause(cause: Dict[str, Any], rows: ModuleRows) -> Dict[str, Any]:
+    def _cause(cause: dict[str, Any], rows: ModuleRows) -> dict[str, Any]:
         return {
             "bytes": cause["bytes"],
             "category": cause["category"],

@@ -7,7 +7,7 @@ right after a step, as with --steps, on a machine that is busy, is where that is
 
 import os
 import time
-from typing import Iterator
+from collections.abc import Iterator
 
 _NAME = "pt_autograd"
 _LOOKS = 2  # A thread sleeps for a moment also when it waits for a lock that this one gives away between two looks.

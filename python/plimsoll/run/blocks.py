@@ -8,18 +8,18 @@ allocator's rule allows it, else the block takes it all.
 """
 
 import bisect
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 _MIN_BLOCK = 512
 _SMALL = 1 << 20  # requests up to this come from the small pool
 
-Entry = Dict[str, Any]
+Entry = dict[str, Any]
 
 
 class Rules:
     """Rounding and splitting, as the allocator's settings have them."""
 
-    def __init__(self, settings: Dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         self._expandable = bool(settings.get("expandable_segments", False))
         limit = settings.get("max_split_size", -1)
         self._max_split = limit if limit is not None and limit >= 0 else None
@@ -48,20 +48,20 @@ class Rules:
 
 class Block(NamedTuple):
     size: int
-    frames: List[Dict[str, Any]]
-    time_us: Optional[int]  # of its allocation; None where it was there before the trace
+    frames: list[dict[str, Any]]
+    time_us: int | None  # of its allocation; None where it was there before the trace
 
 
 class Layout:
     """Active blocks and segments of one device, moved on by the entries of its trace."""
 
-    def __init__(self, snapshot: Dict[str, Any], device: int) -> None:
+    def __init__(self, snapshot: dict[str, Any], device: int) -> None:
         self.rules = Rules(snapshot.get("allocator_settings", {}))
-        self.blocks: Dict[int, Block] = {}
+        self.blocks: dict[int, Block] = {}
         self.active_bytes = 0
-        self._starts: List[int] = []
-        self._segment_starts: List[int] = []
-        self._segment_ends: Dict[int, int] = {}
+        self._starts: list[int] = []
+        self._segment_starts: list[int] = []
+        self._segment_ends: dict[int, int] = {}
         for segment in snapshot["segments"]:
             if segment["device"] != device:
                 continue
@@ -97,7 +97,7 @@ class Layout:
             del self._starts[bisect.bisect_left(self._starts, address)]
             self.active_bytes -= block.size
 
-    def _gap_at(self, address: int) -> Optional[int]:
+    def _gap_at(self, address: int) -> int | None:
         """None in a segment that nobody told of."""
         index = bisect.bisect_right(self._segment_starts, address) - 1
         end = self._segment_ends[self._segment_starts[index]] if index >= 0 else address
@@ -139,7 +139,7 @@ class Moment(NamedTuple):
     entries: int  # how much of the trace had happened
 
 
-def highest_moment(layout: Layout, trace: List[Entry]) -> Moment:
+def highest_moment(layout: Layout, trace: list[Entry]) -> Moment:
     """Plays the whole trace; the first moment at which most bytes were active."""
     best = Moment(layout.active_bytes, 0)
     for index, entry in enumerate(trace):

@@ -12,13 +12,13 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any, Callable, Dict, List, Tuple
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll.run.after_import import after_import
 from plimsoll.run.attribution import Attribution
 from plimsoll.run.hooks import Hooks
 from plimsoll.run.phases import Timeline
-
 
 _OWN = ("plimsoll.run", "plimsoll.trackers")
 
@@ -30,8 +30,8 @@ class Compiled:
         self._attribution = attribution
         self._local = threading.local()
         # Dynamo's callbacks, one for each use of torch.compile, by id; kept, so that the ids stay theirs.
-        self._known: Dict[int, Any] = {}
-        self._optimizers: Dict[int, "weakref.WeakSet[Any]"] = {}  # that a callback's code steps, by its id
+        self._known: dict[int, Any] = {}
+        self._optimizers: dict[int, weakref.WeakSet[Any]] = {}  # that a callback's code steps, by its id
 
     def install(self) -> None:
         after_import.call("torch._dynamo.eval_frame", self._wrap_eval_frame)
@@ -54,7 +54,7 @@ class Compiled:
         self._wrap_optimized_module(eval_frame)
         self._keep_optimizer_hooks(eval_frame)
 
-    def _entered(self) -> List[Tuple[int, Any]]:
+    def _entered(self) -> list[tuple[int, Any]]:
         """The frames of torch that switched dynamo on or off and have not yet switched it back, on this thread."""
         if not hasattr(self._local, "entered"):
             self._local.entered = []
@@ -139,7 +139,9 @@ class Compiled:
             original(model, *args, **kwargs)
             compiled = model._compiled_call_impl
 
-            @functools.wraps(compiled)  # What dynamo knows it by, too: one compiled model within another is looked into as without us.
+            @functools.wraps(
+                compiled
+            )  # What dynamo knows it by, too: one compiled model within another is looked into as without us.
             def call(*given: Any, **named: Any) -> Any:
                 attribution.compiled_model_called(model)
                 return compiled(*given, **named)
@@ -207,7 +209,7 @@ def _rehook_optimizers(hooks: Hooks) -> None:
     base = torch.optim.Optimizer
     hooked_code = {c for c in base.profile_hook_step.__code__.co_consts if isinstance(c, types.CodeType)}
 
-    def every(kind: type) -> List[type]:
+    def every(kind: type) -> list[type]:
         return [kind, *(deeper for child in kind.__subclasses__() for deeper in every(child))]
 
     for kind in every(base):

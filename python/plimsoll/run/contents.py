@@ -4,7 +4,8 @@ The allocator's history is looked at rarely: when it has grown long, and at the 
 those before it, it is dropped unread. What was alive when a stretch of history began comes from a snapshot taken there.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from plimsoll.run.blocks import Layout, highest_moment
 from plimsoll.run.history import History, Snapshot
@@ -16,18 +17,18 @@ STRETCH_ALLOCATIONS = 20_000
 # What the allocator keeps at most: of a single phase longer than this, what was alive is not known.
 MAX_ENTRIES = 2_000_000
 
-Group = Dict[str, Any]
+Group = dict[str, Any]
 
 
 class Alive(NamedTuple):
     """Live allocations of one device at one moment, the largest lines first."""
 
     active_bytes: int
-    groups: List[Group]
+    groups: list[Group]
 
 
-def group_by_line(blocks: Iterable[Tuple[int, Line]]) -> List[Group]:
-    sums: Dict[Line, List[int]] = {}
+def group_by_line(blocks: Iterable[tuple[int, Line]]) -> list[Group]:
+    sums: dict[Line, list[int]] = {}
     for size, line in blocks:
         entry = sums.setdefault(line, [0, 0])
         entry[0] += size
@@ -41,14 +42,14 @@ class Attribution:
     called backward, with `function` saying so. `calls` is kept short: a loop calls backward from few lines."""
 
     def __init__(self) -> None:
-        self._calls: List[Tuple[int, Line]] = []
+        self._calls: list[tuple[int, Line]] = []
 
-    def backward_called(self, time_us: int, line: Optional[Line]) -> None:
+    def backward_called(self, time_us: int, line: Line | None) -> None:
         if line is not None and (not self._calls or self._calls[-1][1] != line):
             self._calls.append((time_us, line))
             del self._calls[:-256]
 
-    def line(self, frames: List[Dict[str, Any]], time_us: Optional[int]) -> Line:
+    def line(self, frames: list[dict[str, Any]], time_us: int | None) -> Line:
         if reached_by_user(frames):
             line = user_line_of_trace(frames)
             assert line is not None
@@ -58,17 +59,17 @@ class Attribution:
             return caller._replace(function=f"autograd: backward in {caller.function}")
         return user_line_of_trace(frames) or NO_FRAME
 
-    def _caller(self, time_us: Optional[int]) -> Optional[Line]:
+    def _caller(self, time_us: int | None) -> Line | None:
         for called_us, line in reversed(self._calls):
             if time_us is None or called_us <= time_us:
                 return line
         return None
 
 
-_Mark = Tuple[Any, ...]
+_Mark = tuple[Any, ...]
 
 
-def _mark(entry: Dict[str, Any]) -> _Mark:
+def _mark(entry: dict[str, Any]) -> _Mark:
     """What tells an entry of a trace from all others."""
     return tuple(entry.get(name) for name in ("action", "addr", "size", "stream", "time_us"))
 
@@ -90,9 +91,9 @@ class Contents:
         self._keep_all = keep_all
         self._is_capturing = is_capturing
         self._note = note
-        self._best: Dict[int, Alive] = {}
+        self._best: dict[int, Alive] = {}
         self._baseline: Snapshot = {"segments": []}
-        self._last_before: Dict[int, _Mark] = {}  # the last entries of the traces that are older than the baseline
+        self._last_before: dict[int, _Mark] = {}  # the last entries of the traces that are older than the baseline
         self._allocations = 0
 
     def at_border(self) -> None:
@@ -129,7 +130,7 @@ class Contents:
         if self._history.started:
             self._read_back()
 
-    def alive_at_peak(self, device: int) -> Optional[Alive]:
+    def alive_at_peak(self, device: int) -> Alive | None:
         return self._best.get(device)
 
     def of_snapshot(self, snapshot: Snapshot, device: int) -> Alive:
@@ -155,7 +156,7 @@ class Contents:
                 else:
                     self._read_device(index, trace, snapshot)
 
-    def _since_baseline(self, index: int, trace: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
+    def _since_baseline(self, index: int, trace: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
         """None where the beginning is lost: a replay without it would be wrong."""
         last = self._last_before.get(index)
         if last is None:
@@ -165,7 +166,7 @@ class Contents:
                 return trace[position + 1 :]
         return None
 
-    def _read_device(self, index: int, trace: List[Dict[str, Any]], snapshot: Snapshot) -> None:
+    def _read_device(self, index: int, trace: list[dict[str, Any]], snapshot: Snapshot) -> None:
         start = {"segments": self._baseline["segments"], "allocator_settings": snapshot.get("allocator_settings", {})}
         moment = highest_moment(Layout(start, index), trace)
         if index in self._best and moment.active_bytes <= self._best[index].active_bytes:
@@ -175,7 +176,7 @@ class Contents:
             layout.apply(entry)
         self._best[index] = Alive(layout.active_bytes, self._groups(layout))
 
-    def _groups(self, layout: Layout) -> List[Group]:
+    def _groups(self, layout: Layout) -> list[Group]:
         return group_by_line(
             (block.size, self.attribution.line(block.frames, block.time_us)) for block in layout.blocks.values()
         )

@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 LIBRARY = "libplimsoll_pretend.so"
 _VERSION = 3
@@ -33,9 +34,8 @@ class DeviceBook(NamedTuple):
     frees: int
     refusals: int
 
-
     @property
-    def parts(self) -> Dict[str, int]:
+    def parts(self) -> dict[str, int]:
         return {"segments": self.segments, "context": self.context, "nccl": self.nccl, "handles": self.handles}
 
 
@@ -43,13 +43,13 @@ class Refusal(NamedTuple):
     """The last request that a device had no memory for, and what it held at that moment."""
 
     asked: int
-    parts: Dict[str, int]
+    parts: dict[str, int]
 
 
 class Control:
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._listener: Optional[Any] = None
+        self._listener: Any | None = None
         found = library.plimsoll_control_version()
         if found != _VERSION:
             raise ControlMissing(f"{LIBRARY} has control version {found}, this observer knows {_VERSION}")
@@ -57,13 +57,13 @@ class Control:
     def device_count(self) -> int:
         return int(self._library.plimsoll_device_count())
 
-    def memory(self, device: int) -> Optional[DeviceBook]:
+    def memory(self, device: int) -> DeviceBook | None:
         fields = (ctypes.c_uint64 * _MEMORY_FIELDS)()
         if self._library.plimsoll_memory(device, fields) < 0:
             return None
         return DeviceBook(*fields)
 
-    def refusal(self, device: int) -> Optional[Refusal]:
+    def refusal(self, device: int) -> Refusal | None:
         fields = (ctypes.c_uint64 * _REFUSAL_FIELDS)()
         if self._library.plimsoll_refusal(device, fields) < 0:
             return None
@@ -80,7 +80,7 @@ class Control:
         self._library.plimsoll_work(fields)
         return int(fields[1])
 
-    def on_read_back(self, listener: Optional[Callable[[int, int], None]]) -> None:
+    def on_read_back(self, listener: Callable[[int, int], None] | None) -> None:
         """`listener(device, bytes)` runs on the thread that copies. None ends it."""
         callback = _READ_BACK(listener) if listener is not None else ctypes.cast(None, _READ_BACK)
         self._library.plimsoll_on_read_back(callback)
@@ -91,7 +91,7 @@ class Control:
         """What this thread's next copy from the device gives in place of zeros, if it is of that size. 0: nothing."""
         self._library.plimsoll_answer_next_read_back(address, size)
 
-    def unpretended(self) -> List[str]:
+    def unpretended(self) -> list[str]:
         return [name for name in self._text(self._library.plimsoll_unpretended).splitlines() if name]
 
     def _text(self, function: Any) -> str:

@@ -4,7 +4,8 @@ They are made with the reducer, and once more, in the order in which gradients c
 """
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll.run.after_import import after_import
 

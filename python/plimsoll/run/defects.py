@@ -1,6 +1,7 @@
 """What went wrong in the observer itself: named in the record, never thrown into the user's script."""
 
-from typing import Any, Callable, List, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 _MOST = 10
 
@@ -9,7 +10,7 @@ Result = TypeVar("Result")
 
 class Defects:
     def __init__(self) -> None:
-        self.texts: List[str] = []
+        self.texts: list[str] = []
 
     def note(self, text: str) -> None:
         """Each once, and not many: what fails once fails in every step."""

@@ -9,8 +9,9 @@ all entries together, and get them all.
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any
 
 from plimsoll.run import collector
 from plimsoll.run.after_import import after_import
@@ -58,7 +59,9 @@ def _is_of_lists(propagator: Any, op: Any) -> bool:
     """Whether the operator treats each entry alone, by rules of torch's own."""
     if not op.name().startswith(_OF_LISTS):
         return False
-    registered = (getattr(propagator, name, {}).get(op) for name in ("op_strategy_funcs", "op_single_dim_strategy_funcs"))
+    registered = (
+        getattr(propagator, name, {}).get(op) for name in ("op_strategy_funcs", "op_single_dim_strategy_funcs")
+    )
     rules = [getattr(rule, "func", rule) for rule in registered if rule is not None]
     return all(getattr(rule, "__module__", "").startswith(_OF_TORCH) for rule in rules)
 
@@ -71,14 +74,14 @@ class _Kinds:
         self._kind_of = kind_of  # of each entry, the number of its kind
         self.number = len(kind_of)
 
-    def first_of_each(self, entries: Sequence[Any]) -> List[Any]:
+    def first_of_each(self, entries: Sequence[Any]) -> list[Any]:
         return [entries[first] for first in self._firsts]
 
-    def each(self, of_kinds: Sequence[Any]) -> List[Any]:
+    def each(self, of_kinds: Sequence[Any]) -> list[Any]:
         """Every entry has an object of its own, as from torch."""
         return [_copy(of_kinds[kind]) for kind in self._kind_of]
 
-    def for_all(self, answer: Any) -> Optional[Any]:
+    def for_all(self, answer: Any) -> Any | None:
         """What torch answered about the first of each kind, for all entries; None for an answer of another form."""
         output, redistribute = answer.output_spec, answer.redistribute_schema
         if isinstance(output, (list, tuple)):
@@ -94,12 +97,14 @@ class _Kinds:
         return dataclasses.replace(answer, output_spec=output, redistribute_schema=redistribute)
 
 
-def _kinds(op_schema: Any, spec_type: type) -> Optional[_Kinds]:
+def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
     """None where entries cannot be told apart, where all differ, and where lists differ in length."""
     lists = _lists(op_schema)
-    if len({len(found) for found in lists}) != 1 or any(isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()):
+    if len({len(found) for found in lists}) != 1 or any(
+        isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()
+    ):
         return None
-    kinds: Dict[Any, int] = {}
+    kinds: dict[Any, int] = {}
     firsts, kind_of = [], []
     for index, entries in enumerate(zip(*lists)):
         if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
@@ -116,7 +121,9 @@ def _kinds(op_schema: Any, spec_type: type) -> Optional[_Kinds]:
 
 def _what_matters(entry: Any) -> Any:
     if isinstance(entry, _NUMBERS):
-        return type(entry), repr(entry)  # 1, 1.0 and True are equal, and promote differently; 0.0 and -0.0 are equal too.
+        return type(entry), repr(
+            entry
+        )  # 1, 1.0 and True are equal, and promote differently; 0.0 and -0.0 are equal too.
     return entry, _groups(entry.mesh)
 
 
@@ -132,15 +139,19 @@ def _is_list(argument: Any) -> bool:
     return isinstance(argument, (list, tuple)) and len(argument) > 0
 
 
-def _lists(op_schema: Any) -> List[Sequence[Any]]:
+def _lists(op_schema: Any) -> list[Sequence[Any]]:
     return [argument for argument in op_schema.args_schema if _is_list(argument)]
 
 
-def _with_lists(op_schema: Any, change: Callable[[Sequence[Any]], List[Any]]) -> Any:
+def _with_lists(op_schema: Any, change: Callable[[Sequence[Any]], list[Any]]) -> Any:
     """The schema, with every list changed."""
-    args = tuple(type(argument)(change(argument)) if _is_list(argument) else argument for argument in op_schema.args_schema)
+    args = tuple(
+        type(argument)(change(argument)) if _is_list(argument) else argument for argument in op_schema.args_schema
+    )
     return type(op_schema)(op_schema.op, args, op_schema.kwargs_schema, schema_info=op_schema.schema_info)
 
 
 def _copy(spec: Any) -> Any:
-    return spec.shallow_copy_with_tensor_meta(spec.tensor_meta) if hasattr(spec, "shallow_copy_with_tensor_meta") else spec
+    return (
+        spec.shallow_copy_with_tensor_meta(spec.tensor_meta) if hasattr(spec, "shallow_copy_with_tensor_meta") else spec
+    )

@@ -2,7 +2,7 @@
 
 import functools
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from plimsoll.run.hooks import Hooks
 
@@ -11,8 +11,8 @@ class Graphs:
     def __init__(self, torch: Any, hooks: Hooks) -> None:
         self._graph_type = getattr(torch.cuda, "CUDAGraph", None)
         self._hooks = hooks
-        self._captured: Optional[Any] = None
-        self._with_optimizer: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._captured: Any | None = None
+        self._with_optimizer: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
         kind = self._graph_type

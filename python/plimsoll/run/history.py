@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 import types
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-Snapshot = Dict[str, Any]
+Snapshot = dict[str, Any]
 
 # A context level includes those before it.
-_CONTEXTS: List[Optional[str]] = [None, "state", "alloc", "all"]
+_CONTEXTS: list[str | None] = [None, "state", "alloc", "all"]
 
 
 # While the script records, nothing may be cleared: ours is then kept as long as this, or as the script wants its own.
@@ -27,8 +28,8 @@ _ENTRIES_BESIDE_USERS = 200_000
 class _Wanted:
     def __init__(
         self,
-        enabled: Optional[str],
-        context: Optional[str] = "all",
+        enabled: str | None,
+        context: str | None = "all",
         stacks: str = "all",
         max_entries: int = sys.maxsize,
         clear_history: bool = False,
@@ -72,12 +73,14 @@ class History:
     def __init__(self, torch: Any, max_entries: int, context: str) -> None:
         self._torch = torch
         self._ours = _Wanted("all", context, "python", max_entries)
-        self._users: Optional[_Wanted] = None
+        self._users: _Wanted | None = None
         self._inside = threading.local()
         self._record: Callable[..., Any] = torch.cuda.memory._record_memory_history
         self._options = set(inspect.signature(torch.cuda.memory._record_memory_history_impl).parameters)
         self._original_snapshot: Callable[..., Snapshot] = torch._C._cuda_memorySnapshot
-        self._own_snapshots: Deque[Tuple[int, int]] = collections.deque(maxlen=1000)  # from when to when each was taken
+        self._own_snapshots: collections.deque[tuple[int, int]] = collections.deque(
+            maxlen=1000
+        )  # from when to when each was taken
         self.started = False
         self.max_entries = 0  # what the allocator keeps now
         self.on_user_begins: Callable[[], None] = lambda: None  # before the script's settings replace ours
@@ -88,7 +91,7 @@ class History:
         legacy = c_module._cuda_record_memory_history_legacy
         snapshot = self._original_snapshot
 
-        def record(enabled: Optional[str], *args: Any) -> Any:
+        def record(enabled: str | None, *args: Any) -> Any:
             if getattr(self._inside, "ours", False):
                 return original(enabled, *args)
             wanted = _Wanted(enabled, *args)
@@ -162,7 +165,7 @@ class History:
         if self.started:
             self._apply()
 
-    def _union(self) -> List[Any]:
+    def _union(self) -> list[Any]:
         ours, users = self._ours, self._users
         if users is None:
             return [ours.enabled, ours.context, ours.stacks, ours.max_entries]
@@ -178,14 +181,14 @@ class History:
             options.update({name: on for name, on in self._users.options.items() if name in self._options})
         self._call_ours(enabled, context=context, stacks=stacks, max_entries=max_entries, **options)
 
-    def _call_ours(self, enabled: Optional[str], **options: Any) -> None:
+    def _call_ours(self, enabled: str | None, **options: Any) -> None:
         self._inside.ours = True
         try:
             self._record(enabled, **options)
         finally:
             self._inside.ours = False
 
-    def _is_users(self, entry: Dict[str, Any], users: _Wanted) -> bool:
+    def _is_users(self, entry: dict[str, Any], users: _Wanted) -> bool:
         time_us = entry.get("time_us", users.since_us)
         if time_us < users.since_us or entry["action"] in users.skip_actions:
             return False

@@ -11,8 +11,9 @@ the first one with gradients, and comes back after compiled code that ran withou
 import functools
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Callable, Optional
+from typing import Any
 
 from plimsoll.run.after_import import after_import
 from plimsoll.run.defects import Defects
@@ -32,11 +33,11 @@ class Hooks:
         self._timeline = timeline
         self._guarded = defects.guarded
         self._is_on = is_on
-        self._handle: Optional[Any] = None
+        self._handle: Any | None = None
         self._waiting = False  # it was taken away for a forward without gradients
-        self.backward_line: Optional[Line] = None  # who called the outermost backward of late
+        self.backward_line: Line | None = None  # who called the outermost backward of late
         self.on_optimizer: Callable[[], None] = lambda: None
-        self.on_backward: Callable[[int, Optional[Line]], None] = lambda time_us, line: None
+        self.on_backward: Callable[[int, Line | None], None] = lambda time_us, line: None
 
     def install(self) -> None:
         self._wrap_backward()
@@ -87,7 +88,7 @@ class Hooks:
 
     def _module_runs(self) -> bool:
         call = self._torch.nn.Module._wrapped_call_impl.__code__
-        frame: Optional[FrameType] = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code is not call:
             frame = frame.f_back
         return frame is not None

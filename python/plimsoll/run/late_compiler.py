@@ -11,10 +11,11 @@ import importlib
 import importlib.abc
 import sys
 import weakref
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Callable, Optional, Sequence
+from typing import Any
 
 from plimsoll.run.after_import import after_import, found_by_others
 
@@ -89,7 +90,7 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self) -> None:
         self.is_real = False
         self._stand_in = _StandIn(self)
-        self._disabled: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._disabled: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
         if _NAME not in sys.modules:
@@ -97,7 +98,7 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     # -- importing -------------------------------------------------------------------------------------------------------
 
-    def find_spec(self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if self.is_real or not name.startswith(_NAME):
             return None
         if name == _NAME:

@@ -11,8 +11,9 @@ import os
 import site
 import sys
 import sysconfig
+from collections.abc import Sequence
 from types import FrameType
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, NamedTuple
 
 
 def absolute(path: str) -> str:
@@ -36,14 +37,14 @@ class Line(NamedTuple):
     line: int
     function: str
 
-    def as_record(self) -> Dict[str, Any]:
+    def as_record(self) -> dict[str, Any]:
         return {**self._asdict(), "file": _shown(self.file), "code": linecache.getline(self.file, self.line).strip()}
 
 
 NO_FRAME = Line("", 0, "no Python frame")
 
 
-def _library_folders() -> List[str]:
+def _library_folders() -> list[str]:
     folders = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     folders += [path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib")]
     try:
@@ -54,16 +55,16 @@ def _library_folders() -> List[str]:
     torch = sys.modules.get("torch")
     if torch is not None and getattr(torch, "__file__", None):
         folders.append(os.path.dirname(os.path.abspath(torch.__file__)))
-    seen: Dict[str, None] = {}
+    seen: dict[str, None] = {}
     for folder in folders:
         seen.setdefault(folder + os.sep)
         seen.setdefault(os.path.realpath(folder) + os.sep)
     return list(seen)
 
 
-_libraries: Optional[List[str]] = None
-_run_as_module: List[str] = []  # the files and folders of the package that -m names
-_is_user_file: Dict[str, bool] = {}
+_libraries: list[str] | None = None
+_run_as_module: list[str] = []  # the files and folders of the package that -m names
+_is_user_file: dict[str, bool] = {}
 
 
 def is_user_file(file: str) -> bool:
@@ -79,7 +80,7 @@ def is_user_file(file: str) -> bool:
     return known
 
 
-_seen_running: Set[str] = set()  # Python's, whatever their names
+_seen_running: set[str] = set()  # Python's, whatever their names
 
 
 def _is_python(file: str) -> bool:
@@ -112,9 +113,9 @@ def runs_as_module(name: str) -> None:
     _is_user_file.clear()
 
 
-def user_line(frame: Optional[FrameType]) -> Optional[Line]:
+def user_line(frame: FrameType | None) -> Line | None:
     """Of a running frame and its callers; None where there is no Python code but ours."""
-    innermost: Optional[Line] = None
+    innermost: Line | None = None
     while frame is not None:
         code = frame.f_code
         runs(code.co_filename)
@@ -126,7 +127,7 @@ def user_line(frame: Optional[FrameType]) -> Optional[Line]:
     return innermost
 
 
-def line_or_backward(frame: Optional[FrameType], backward: Optional[Line]) -> Line:
+def line_or_backward(frame: FrameType | None, backward: Line | None) -> Line:
     """The user's line that is running. On a thread of autograd's there is none, though torch's own Python may run there
     (FSDP's hooks): then it is the line that called backward."""
     line = user_line(frame)
@@ -140,7 +141,7 @@ def line_or_backward(frame: Optional[FrameType], backward: Optional[Line]) -> Li
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def user_line_of_trace(frames: Sequence[Dict[str, Any]]) -> Optional[Line]:
+def user_line_of_trace(frames: Sequence[dict[str, Any]]) -> Line | None:
     """Of the frames in the allocator's trace, the innermost first."""
     for frame in frames:
         if is_user_file(frame["filename"]):
@@ -151,5 +152,5 @@ def user_line_of_trace(frames: Sequence[Dict[str, Any]]) -> Optional[Line]:
     return None
 
 
-def reached_by_user(frames: Sequence[Dict[str, Any]]) -> bool:
+def reached_by_user(frames: Sequence[dict[str, Any]]) -> bool:
     return any(is_user_file(frame["filename"]) for frame in frames)

@@ -2,12 +2,13 @@
 
 import re
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 # Wrappers that a user does not think of as modules.
 _WRAPPERS = ("_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_orig_mod")
 
-ByCategory = Dict[str, int]
+ByCategory = dict[str, int]
 
 
 class Kind(NamedTuple):
@@ -22,10 +23,10 @@ class Trees:
     """The modules of the models that ran, by their full names. They need not live any more."""
 
     def __init__(self) -> None:
-        self.kinds: Dict[str, Kind] = {}
-        self._seen: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self.kinds: dict[str, Kind] = {}
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def look(self, roots: Iterable[Tuple[str, Any]]) -> None:
+    def look(self, roots: Iterable[tuple[str, Any]]) -> None:
         for name, root in roots:
             if root not in self._seen:
                 self._seen.add(root)
@@ -41,8 +42,8 @@ class ModuleRows:
         self._kinds = trees.kinds
         self._roots = [name for name in self._kinds if "." not in name]
         with_parameters = [name for name in self._roots if self._kinds[name].parameters]
-        self.root: Optional[str] = with_parameters[0] if len(with_parameters) == 1 else None
-        self._highest: Dict[str, int] = {}
+        self.root: str | None = with_parameters[0] if len(with_parameters) == 1 else None
+        self._highest: dict[str, int] = {}
         for one in native.module_stats():
             path = self.path(one["fqn"])
             self._highest[path] = max(self._highest.get(path, 0), one["local_peak"].get(device, 0))
@@ -58,10 +59,10 @@ class ModuleRows:
         pattern = re.compile(rf"(?<![\w.]){re.escape(self.root)}((?:\.\w+)*)")
         return _folded(pattern.sub(lambda found: self._one_path(found[0]) or "the root", text))
 
-    def rows(self, depth: int) -> List[Dict[str, Any]]:
-        with_all_below: Dict[str, ByCategory] = {}
-        groups: Dict[str, ByCategory] = {}
-        others: Dict[str, ByCategory] = {}
+    def rows(self, depth: int) -> list[dict[str, Any]]:
+        with_all_below: dict[str, ByCategory] = {}
+        groups: dict[str, ByCategory] = {}
+        others: dict[str, ByCategory] = {}
         known = {self._one_path(name) for name in self._kinds}
         for tensor in self._alive:
             category, count = tensor["category"], tensor["bytes"]
@@ -69,7 +70,7 @@ class ModuleRows:
             if not members or not all(member in known for member in members):
                 _add(others, tensor["owner"], category, count)
                 continue
-            around: Set[str] = set()
+            around: set[str] = set()
             for member in members:
                 paths = list(self._with_ancestors(member))
                 around.update(paths[1:] if len(members) > 1 else paths)  # Of all of them, and of none alone.
@@ -78,15 +79,19 @@ class ModuleRows:
             if len(members) > 1:
                 _add(groups, _folded(", ".join(members)), category, count)
         rows = [
-            _row(path, *kind, self._highest.get(path, 0), with_all_below.get(path, {})) for path, kind in self._tree(depth)
+            _row(path, *kind, self._highest.get(path, 0), with_all_below.get(path, {}))
+            for path, kind in self._tree(depth)
         ]
         rows += [_row(name, "sharded together", True, 0, 0, held) for name, held in sorted(groups.items())]
-        rows += [_row(name or "(no module)", "optimizer" if name else "", False, 0, 0, held) for name, held in sorted(others.items())]
+        rows += [
+            _row(name or "(no module)", "optimizer" if name else "", False, 0, 0, held)
+            for name, held in sorted(others.items())
+        ]
         return rows
 
-    def _tree(self, depth: int) -> Iterator[Tuple[str, Kind]]:
+    def _tree(self, depth: int) -> Iterator[tuple[str, Kind]]:
         """Parents before children, each path once: of a wrapper, what it wraps. What holds no parameters and never ran is left out."""
-        by_path: Dict[str, Kind] = {}
+        by_path: dict[str, Kind] = {}
         for name, kind in self._kinds.items():
             path = self._one_path(name)
             if self._parts(path) <= depth and (kind.parameters or path in self._highest):
@@ -118,12 +123,12 @@ class ModuleRows:
         return self.root is None or path.split(".")[0] in self._roots
 
 
-def _add(table: Dict[str, ByCategory], name: str, category: str, count: int) -> None:
+def _add(table: dict[str, ByCategory], name: str, category: str, count: int) -> None:
     held = table.setdefault(name, {})
     held[category] = held.get(category, 0) + count
 
 
-def _row(name: str, kind: str, is_unit: bool, parameters: int, highest: int, held: ByCategory) -> Dict[str, Any]:
+def _row(name: str, kind: str, is_unit: bool, parameters: int, highest: int, held: ByCategory) -> dict[str, Any]:
     return {
         "name": name,
         "type": kind,
@@ -158,5 +163,5 @@ def _kind_of(module: Any) -> Kind:
     return Kind(kind.__name__, is_unit, sum(parameter.numel() for parameter in module.parameters()))
 
 
-def _natural(name: str) -> List[Any]:
+def _natural(name: str) -> list[Any]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split("([0-9]+)", name)]

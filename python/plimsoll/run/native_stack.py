@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-from typing import List
 
 _DEPTH = 96
 _OPERATOR = re.compile(rb"^_ZN2at4_ops(\d+)")
@@ -30,12 +29,12 @@ class NativeStack:
             return
         self._dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_DlInfo)]
 
-    def operators(self) -> List[str]:
+    def operators(self) -> list[str]:
         """Names without namespace and overload, the innermost first, each once."""
         if self._backtrace is None:
             return []
         addresses = (ctypes.c_void_p * _DEPTH)()
-        found: List[str] = []
+        found: list[str] = []
         info = _DlInfo()
         for address in addresses[: self._backtrace(addresses, _DEPTH)]:
             if address and self._dladdr(address, ctypes.byref(info)) and info.symbol:

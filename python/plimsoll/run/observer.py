@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from types import ModuleType
-from typing import Any, Dict, Optional
+from typing import Any
 
 from plimsoll.run import autograd_threads, control, foreach_sharding, host_values, own_libraries, processes, record
 from plimsoll.run.after_import import after_import
@@ -28,9 +28,9 @@ class Observer:
     def __init__(self, settings: Settings, script: str) -> None:
         self._settings = settings
         self._script = script
-        self._control: Optional[control.Control] = None
-        self._lone_rank: Optional[ModuleType] = None
-        self._watch: Optional[Watch] = None
+        self._control: control.Control | None = None
+        self._lone_rank: ModuleType | None = None
+        self._watch: Watch | None = None
         self._stop = Stop(settings.steps)
         self._progress = Progress(settings.progress and settings.is_main)
         self._defects = Defects()
@@ -42,8 +42,8 @@ class Observer:
         self._pid = os.getpid()
         self._began = time.monotonic()
         self._import_seconds = 0.0
-        self._error: Optional[BaseException] = None
-        self._ended: Optional[float] = None
+        self._error: BaseException | None = None
+        self._ended: float | None = None
         self._is_forked = False
         self._stop.stopped = False
         self._defects.texts.clear()
@@ -59,7 +59,7 @@ class Observer:
         after_import.call("multiprocessing.util", lambda util: processes.install(util, self.ended, self._child_over))
         after_import.call("torch", self._torch_imported, before=self._torch_import_begins)
 
-    def ended(self, error: Optional[BaseException]) -> None:
+    def ended(self, error: BaseException | None) -> None:
         """The script is over; threads and atexit functions of its may still run."""
         self._ended = time.monotonic()
         self._error = error
@@ -157,7 +157,7 @@ class Observer:
             steps = self._defects.guarded("[]", self._watch.steps_text)
         record.write(self._settings.record_dir, {**self._process_record(complete), **seen}, steps)
 
-    def _process_record(self, complete: bool) -> Dict[str, Any]:
+    def _process_record(self, complete: bool) -> dict[str, Any]:
         return {
             "version": record.VERSION,
             "complete": complete,
@@ -175,7 +175,7 @@ class Observer:
             "defects": self._defects.texts,
         }
 
-    def _error_record(self) -> Optional[Dict[str, str]]:
+    def _error_record(self) -> dict[str, str] | None:
         if self._error is None or isinstance(self._error, SystemExit):
             return None
         return {"type": type(self._error).__name__, "message": str(self._error)}

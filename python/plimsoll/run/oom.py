@@ -8,7 +8,8 @@ with, and by what the pretend GPU noted when it refused.
 
 import re
 import sys
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from plimsoll.run.contents import Contents
 from plimsoll.run.control import Control
@@ -23,7 +24,7 @@ class Oom:
     def __init__(
         self,
         torch: Any,
-        control: Optional[Control],
+        control: Control | None,
         timeline: Timeline,
         hooks: Hooks,
         history: History,
@@ -40,10 +41,10 @@ class Oom:
         self._defects = defects
         self._is_on = is_on
         self.count = 0
-        self._done_at_last: Tuple[int, int] = (0, 0)
-        self.last: Optional[Dict[str, Any]] = None
-        self.last_snapshot: Optional[Snapshot] = None
-        self._beside: Optional[Dict[str, Any]] = None
+        self._done_at_last: tuple[int, int] = (0, 0)
+        self.last: dict[str, Any] | None = None
+        self.last_snapshot: Snapshot | None = None
+        self._beside: dict[str, Any] | None = None
 
     def install(self) -> None:
         attach = getattr(self._torch._C, "_cuda_attach_out_of_memory_observer", None)
@@ -74,7 +75,7 @@ class Oom:
             self.last_snapshot = self._history.snapshot()
             self.last["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
 
-    def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> Dict[str, Any]:
+    def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> dict[str, Any]:
         active, reserved = self._active_and_reserved(device)
         book = self._control.memory(device) if self._control is not None else None
         return {
@@ -92,18 +93,18 @@ class Oom:
             "top": [],
         }
 
-    def _active_and_reserved(self, device: int) -> Tuple[int, int]:
+    def _active_and_reserved(self, device: int) -> tuple[int, int]:
         try:
             stats = self._torch._C._cuda_memoryStats(device)
         except RuntimeError:  # a pluggable allocator keeps no statistics
             return 0, 0
         return stats["active_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
 
-    def _done(self, device: int) -> Tuple[int, int]:
+    def _done(self, device: int) -> tuple[int, int]:
         stats = self._torch._C._cuda_memoryStats(device)
         return self._timeline.work, stats["allocation"]["all"]["allocated"]
 
-    def failure(self, error: Optional[BaseException]) -> Optional[Dict[str, Any]]:
+    def failure(self, error: BaseException | None) -> dict[str, Any] | None:
         """What the run died of, if it was this."""
         seen = set()
         while error is not None and id(error) not in seen:
@@ -124,18 +125,18 @@ class Oom:
         in_words = isinstance(error, RuntimeError) and _IN_WORDS.search(str(error)) is not None
         return in_words and (self._control is None or self._refusing_device() is not None)
 
-    def _refusing_device(self) -> Optional[int]:
+    def _refusing_device(self) -> int | None:
         current = self._torch.cuda.current_device()
         others = (device for device in range(self._control.device_count()) if device != current)
         return next((device for device in (current, *others) if self._control.refusal(device) is not None), None)
 
-    def _beside_the_allocator(self, error: BaseException) -> Dict[str, Any]:
+    def _beside_the_allocator(self, error: BaseException) -> dict[str, Any]:
         if self._beside is None:
             self._beside = self._describe_beside(error)
             self.count += 1
         return self._beside
 
-    def _describe_beside(self, error: BaseException) -> Dict[str, Any]:
+    def _describe_beside(self, error: BaseException) -> dict[str, Any]:
         device = self._refusing_device() if self._control is not None else None
         if device is None:
             device = self._torch.cuda.current_device()
@@ -165,7 +166,7 @@ class _Stated(NamedTuple):
     unit: int
 
     @classmethod
-    def of(cls, message: str) -> "Optional[_Stated]":
+    def of(cls, message: str) -> "_Stated | None":
         found = re.search(r"(?:Requested *:|Tried to allocate) *([0-9.]+) (bytes|KiB|MiB|GiB)", message)
         if found is None:
             return None
@@ -176,7 +177,7 @@ class _Stated(NamedTuple):
         return abs(self.bytes - size) <= self.unit / 100
 
 
-def _raised_at(error: BaseException) -> Optional[Line]:
+def _raised_at(error: BaseException) -> Line | None:
     trace, line = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -5,9 +5,10 @@ read and reset. `user_view` gives the script the peaks it would have seen withou
 """
 
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-Stats = Dict[str, Any]
+Stats = dict[str, Any]
 
 
 class Window(NamedTuple):
@@ -29,12 +30,12 @@ class Window(NamedTuple):
         )
 
 
-Windows = Dict[int, Window]
+Windows = dict[int, Window]
 
-Path = Tuple[Any, ...]
+Path = tuple[Any, ...]
 
 
-def fold_peaks(stats: Stats, into: Dict[Path, int], path: Path = ()) -> None:
+def fold_peaks(stats: Stats, into: dict[Path, int], path: Path = ()) -> None:
     """Keeps, for every statistic that has a peak, the highest one seen."""
     for key, value in stats.items():
         if not isinstance(value, dict):
@@ -48,7 +49,7 @@ def fold_peaks(stats: Stats, into: Dict[Path, int], path: Path = ()) -> None:
             fold_peaks(value, into, here)
 
 
-def raise_peaks(stats: Stats, kept: Dict[Path, int], path: Path = ()) -> None:
+def raise_peaks(stats: Stats, kept: dict[Path, int], path: Path = ()) -> None:
     """Puts kept peaks back where they are higher."""
     for key, value in stats.items():
         if not isinstance(value, dict):
@@ -75,8 +76,8 @@ class _Total:
 
 class Device:
     def __init__(self) -> None:
-        self.users_peaks: Dict[Path, int] = {}  # since the script last reset its peaks
-        self.window: List[int] = [0, 0, 0]  # of this window, before the script reset its peaks in it
+        self.users_peaks: dict[Path, int] = {}  # since the script last reset its peaks
+        self.window: list[int] = [0, 0, 0]  # of this window, before the script reset its peaks in it
         self.segments_peak = 0
         self.active_peak = 0
         self.allocated_peak = 0
@@ -98,7 +99,7 @@ class Peaks:
         self.restart()
 
     def restart(self) -> None:
-        self.devices: Dict[int, Device] = {}
+        self.devices: dict[int, Device] = {}
         self._lock = threading.RLock()
 
     def cut(self) -> Windows:
@@ -116,7 +117,7 @@ class Peaks:
                     self._reset(index)
         return windows
 
-    def _see(self, index: int, stats: Stats) -> Optional[Window]:
+    def _see(self, index: int, stats: Stats) -> Window | None:
         active, reserved = stats["active_bytes"]["all"], stats["reserved_bytes"]["all"]
         allocated = stats["allocated_bytes"]["all"]
         device = self.devices.get(index)

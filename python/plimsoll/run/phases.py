@@ -9,13 +9,13 @@ step, so what follows an optimizer step is kept aside (`_tail`) until the next e
 """
 
 import threading
-from typing import Callable, Dict, List, Optional, Tuple
+from collections.abc import Callable
 
 from plimsoll.run.peaks import Window, Windows
 
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
 
-Phases = Dict[str, Windows]
+Phases = dict[str, Windows]
 
 
 def _add(phases: Phases, phase: str, windows: Windows) -> None:
@@ -29,10 +29,10 @@ class Highest:
 
     def __init__(self) -> None:
         self.active_peak = -1
-        self.step: Optional[int] = None
+        self.step: int | None = None
         self.phase = OTHER
 
-    def see(self, step: Optional[int], phase: str, window: Window) -> None:
+    def see(self, step: int | None, phase: str, window: Window) -> None:
         if window.active_peak > self.active_peak:
             self.active_peak, self.step, self.phase = window.active_peak, step, phase
 
@@ -43,7 +43,9 @@ class Timeline:
     Thread-safe: autograd's threads and several training threads may report.
     """
 
-    def __init__(self, cut: Callable[[], Windows], on_step: Callable[[], None], check_stop: Callable[[int], None]) -> None:
+    def __init__(
+        self, cut: Callable[[], Windows], on_step: Callable[[], None], check_stop: Callable[[int], None]
+    ) -> None:
         self._cut = cut
         self._on_step = on_step
         self._check_stop = check_stop
@@ -54,11 +56,11 @@ class Timeline:
         self._lock = threading.RLock()
         self.before: Phases = {}
         self.after: Phases = {}
-        self.finished: List[Phases] = []
-        self._numbers: List[int] = []  # of the first entries of `finished`, once some steps were dropped
+        self.finished: list[Phases] = []
+        self._numbers: list[int] = []  # of the first entries of `finished`, once some steps were dropped
         self.finished_count = 0
-        self.open: Optional[Phases] = None
-        self.highest: Dict[int, Highest] = {}
+        self.open: Phases | None = None
+        self.highest: dict[int, Highest] = {}
         self.phase = OTHER
         self.work = 0  # forwards, backwards and optimizer steps that began
         self._backward_depth = 0
@@ -69,7 +71,7 @@ class Timeline:
         self._tail: Windows = {}
 
     @property
-    def step(self) -> Optional[int]:
+    def step(self) -> int | None:
         """The number of the open step, from 0; None before the first and between two."""
         return self.finished_count if self.open is not None and not self._stepped else None
 
@@ -157,7 +159,12 @@ class Timeline:
     def nothing_ran_yet(self) -> None:
         """What ran before there was a device is no part of a step; a step that is whole stays one."""
         with self._lock:
-            if self.finished_count == 0 and not self._stepped and not self._backward_depth and not self._optimizer_depth:
+            if (
+                self.finished_count == 0
+                and not self._stepped
+                and not self._backward_depth
+                and not self._optimizer_depth
+            ):
                 self.open, self.phase, self.work = None, OTHER, 0
 
     def close(self) -> None:
@@ -225,7 +232,7 @@ class Timeline:
             _add(self.open, self.phase, windows)
             self._see(self.finished_count, self.phase, windows)
 
-    def _see(self, step: Optional[int], phase: str, windows: Windows) -> None:
+    def _see(self, step: int | None, phase: str, windows: Windows) -> None:
         for device, window in windows.items():
             self.highest.setdefault(device, Highest()).see(step, phase, window)
 
@@ -246,12 +253,12 @@ class Timeline:
         self._numbers = [number for number, _ in kept]
         self.finished = [step for _, step in kept]
 
-    def finished_numbers(self) -> List[int]:
+    def finished_numbers(self) -> list[int]:
         """The step numbers of `finished`: all of them, but for very long runs."""
         missing = len(self.finished) - len(self._numbers)
         return self._numbers + list(range(self.finished_count - missing, self.finished_count))
 
-    def numbered_steps(self) -> List[Tuple[int, Phases]]:
+    def numbered_steps(self) -> list[tuple[int, Phases]]:
         """The finished steps, and the open one if it did anything."""
         with self._lock:
             steps = list(zip(self.finished_numbers(), self.finished))

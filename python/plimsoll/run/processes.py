@@ -2,10 +2,11 @@
 
 import functools
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 
-def install(util: Any, ended: Callable[[Optional[BaseException]], None], over: Callable[[], None]) -> None:
+def install(util: Any, ended: Callable[[BaseException | None], None], over: Callable[[], None]) -> None:
     """`util`: multiprocessing's. `ended(error)` as the child's work ends, `over()` once its own finalizers ran."""
     original = util._exit_function
 

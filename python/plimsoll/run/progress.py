@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from typing import Any, List, Optional, TextIO
+from typing import Any, TextIO
 
 _INTERVAL_SECONDS = 0.1
 _ERASE = "\r\x1b[K"
@@ -20,12 +20,12 @@ class Progress:
     them, by C++ or by another process, goes over the line.
     """
 
-    def __init__(self, wanted: bool, stream: Optional[TextIO] = None) -> None:
+    def __init__(self, wanted: bool, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.__stderr__
         self._on = bool(wanted and _is_terminal(self._stream) and os.environ.get("TERM") != "dumb")
         self._drawn = False
         self._last = 0.0
-        self._watched: List[TextIO] = []
+        self._watched: list[TextIO] = []
 
     def show(self, steps: int, active_peak: int, reserved_peak: int) -> None:
         now = time.monotonic()
@@ -48,7 +48,7 @@ class Progress:
         self._leave_streams()
         self._on = self._drawn = False
 
-    def _room(self) -> Optional[int]:
+    def _room(self) -> int | None:
         """How many characters fit in one row: a line that wraps could not be erased."""
         assert self._stream is not None
         try:
@@ -60,7 +60,11 @@ class Progress:
     def _watch_streams(self) -> None:
         for stream in {id(stream): stream for stream in (sys.__stdout__, sys.__stderr__, self._stream)}.values():
             # A stream whose `write` the script replaced stays as the script has it.
-            if stream is not None and _is_terminal(stream) and "write" not in getattr(stream, "__dict__", {"write": None}):
+            if (
+                stream is not None
+                and _is_terminal(stream)
+                and "write" not in getattr(stream, "__dict__", {"write": None})
+            ):
                 stream.write = _Erasing(self, stream)  # type: ignore[method-assign]
                 self._watched.append(stream)
 
@@ -91,7 +95,7 @@ class _Erasing:
         return self._write(text)
 
 
-def _is_terminal(stream: Optional[TextIO]) -> bool:
+def _is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed

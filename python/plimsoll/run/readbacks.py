@@ -7,8 +7,9 @@ the value is used for a size in the function that reads it (`shape_use`). It is 
 
 import sys
 import threading
+from collections.abc import Callable
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 from plimsoll.run.control import Control
 from plimsoll.run.hooks import Hooks
@@ -18,7 +19,7 @@ from plimsoll.run.shape_use import read_decides_shape
 
 
 class _Place:
-    def __init__(self, op: Optional[str], decided_shape: bool) -> None:
+    def __init__(self, op: str | None, decided_shape: bool) -> None:
         self.count = 0
         self.bytes = 0
         self.op = op
@@ -34,7 +35,7 @@ class ReadBacks:
         self._hooks = hooks
         self._is_on = is_on
         self._native = NativeStack()
-        self._places: Dict[Tuple[Line, Any], _Place] = {}
+        self._places: dict[tuple[Line, Any], _Place] = {}
         self._inside = threading.local()
         self._lock = threading.Lock()
 
@@ -84,9 +85,9 @@ class ReadBacks:
         tag = self._torch.Tag.dynamic_output_shape
         return any(tag in getattr(packet, overload).tags for overload in packet.overloads())
 
-    def lines(self) -> List[Dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
         """The places, the most frequent first; one entry for each line and operator."""
-        merged: Dict[Tuple[Line, Optional[str], bool], List[int]] = {}
+        merged: dict[tuple[Line, str | None, bool], list[int]] = {}
         for (line, _), place in list(self._places.items()):
             entry = merged.setdefault((line, place.op, place.decided_shape), [0, 0])
             entry[0] += place.count
@@ -98,7 +99,7 @@ class ReadBacks:
         ]
 
 
-def _instruction(frame: Any) -> Optional[Tuple[CodeType, int]]:
+def _instruction(frame: Any) -> tuple[CodeType, int] | None:
     """The caller's place in its byte code: two reads on one line are two places."""
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back

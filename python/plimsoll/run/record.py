@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from plimsoll.run.peaks import Window
 from plimsoll.run.phases import Phases
@@ -10,7 +10,7 @@ from plimsoll.run.phases import Phases
 VERSION = 1
 
 
-def window_record(window: Window) -> Dict[str, int]:
+def window_record(window: Window) -> dict[str, int]:
     return {
         "active_peak_bytes": window.active_peak,
         "allocated_peak_bytes": window.allocated_peak,
@@ -20,10 +20,10 @@ def window_record(window: Window) -> Dict[str, int]:
     }
 
 
-def phases_record(phases: Phases, device: int, step: Optional[int] = None) -> Dict[str, Any]:
+def phases_record(phases: Phases, device: int, step: int | None = None) -> dict[str, Any]:
     """A step, or what came before or after the steps, on one device."""
     mine = {name: windows[device] for name, windows in phases.items() if device in windows}
-    record: Dict[str, Any] = {} if step is None else {"step": step}
+    record: dict[str, Any] = {} if step is None else {"step": step}
     for name in ("active_peak", "allocated_peak", "reserved_peak"):
         record[f"{name}_bytes"] = max((getattr(window, name) for window in mine.values()), default=0)
     record["phases"] = {name: window_record(window) for name, window in mine.items()}
@@ -34,9 +34,9 @@ class StepTexts:
     """Steps as JSON. A finished step never changes, so its text is made once: the record is written after every step."""
 
     def __init__(self) -> None:
-        self._texts: Dict[Tuple[int, int], str] = {}
+        self._texts: dict[tuple[int, int], str] = {}
 
-    def text(self, steps: List[Tuple[int, Phases]], finished: int, device: int) -> str:
+    def text(self, steps: list[tuple[int, Phases]], finished: int, device: int) -> str:
         """REQUIRES: the steps below `finished` will not change any more."""
         known, self._texts = self._texts, {}
         texts = []
@@ -58,7 +58,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def write(record_dir: str, record: Dict[str, Any], steps: str = "[]") -> None:
+def write(record_dir: str, record: dict[str, Any], steps: str = "[]") -> None:
     path = os.path.join(record_dir, f"{os.getpid()}.json")
     partial = f"{path}.partial"
     try:

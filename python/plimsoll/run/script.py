@@ -6,7 +6,6 @@ import os
 import runpy
 import sys
 import types
-from typing import List, Optional
 
 from plimsoll.run import lines
 
@@ -18,7 +17,7 @@ class NoSuchModule(ImportError):
 class Script:
     """What stands on the command line: `script.py args…` or `-m module args…`."""
 
-    def __init__(self, arguments: List[str]) -> None:
+    def __init__(self, arguments: list[str]) -> None:
         self.is_module = arguments[:1] == ["-m"]
         rest = arguments[1:] if self.is_module else arguments
         if not rest:
@@ -49,9 +48,7 @@ class Script:
             with io.open_code(path) as file:
                 source = file.read()
         except OSError as error:
-            sys.stderr.write(
-                f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n"
-            )
+            sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
             raise SystemExit(2) from None
         main.__file__ = path
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
@@ -89,7 +86,7 @@ def _fresh_main() -> types.ModuleType:
     return main
 
 
-def strip_own_frames(error: BaseException) -> Optional[types.TracebackType]:
+def strip_own_frames(error: BaseException) -> types.TracebackType | None:
     """The error's traceback without what Plimsoll (and runpy under it) put above the script."""
     own = os.path.dirname(os.path.abspath(__file__))
     above = {runpy.__file__, "<frozen runpy>"}

@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import dataclass
-from typing import Optional
 
 VARIABLE = "PLIMSOLL_RUN"
 
@@ -11,13 +10,13 @@ VARIABLE = "PLIMSOLL_RUN"
 @dataclass(frozen=True)
 class Settings:
     record_dir: str
-    steps: Optional[int] = None
+    steps: int | None = None
     top: int = 10
-    snapshot: Optional[str] = None
+    snapshot: str | None = None
     progress: bool = False
     categories: bool = True
     depth: int = 2
-    main_pid: Optional[int] = None
+    main_pid: int | None = None
     # Development on a GPU that has no control library: the device book is then what the allocator reserved.
     without_control: bool = False
 
@@ -26,7 +25,7 @@ class Settings:
         return self.main_pid == os.getpid()
 
 
-def read() -> Optional[Settings]:
+def read() -> Settings | None:
     """The settings of this process, or None outside of `plimsoll run`."""
     text = os.environ.get(VARIABLE)
     if not text:

@@ -8,7 +8,7 @@ Not followed: what goes into another function or comes out of one, and which bra
 import ast
 import functools
 import linecache
-from typing import Iterator, List, Optional, Sequence
+from collections.abc import Iterator, Sequence
 
 from plimsoll.run.value_flow import COMPREHENSIONS, Places, Values, called, is_free, place
 
@@ -39,7 +39,7 @@ def read_decides_shape(file: str, line: int) -> bool:
 
 
 @functools.lru_cache(maxsize=32)
-def _tree(file: str) -> Optional[ast.Module]:
+def _tree(file: str) -> ast.Module | None:
     try:
         return ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
@@ -50,7 +50,7 @@ def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _scope(tree: ast.Module, line: int) -> List[ast.stmt]:
+def _scope(tree: ast.Module, line: int) -> list[ast.stmt]:
     """The body of the innermost function that holds the line; the module's where none does."""
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _is_within(node, line)]
     return max(functions, key=lambda node: node.lineno).body if functions else tree.body

@@ -1,7 +1,5 @@
 """`--steps K`: the run ends where the step after the last wanted one would begin."""
 
-from typing import Optional
-
 
 class EnoughSteps(SystemExit):
     """Leaves the script as `sys.exit(0)` would: `finally` blocks and atexit functions run."""
@@ -11,7 +9,7 @@ class EnoughSteps(SystemExit):
 
 
 class Stop:
-    def __init__(self, wanted_steps: Optional[int]) -> None:
+    def __init__(self, wanted_steps: int | None) -> None:
         self._wanted_steps = wanted_steps
         self.stopped = False
 

@@ -1,6 +1,7 @@
 """The script's own view of the peaks: what it would see, had the observer not reset them."""
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll.run.peaks import Peaks
 

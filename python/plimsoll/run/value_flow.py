@@ -5,17 +5,30 @@ of a list, a method of it) carries it; what a tensor says of itself (`shape`, `l
 """
 
 import ast
-from typing import FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
+from collections.abc import Iterator, Sequence
 
-Places = FrozenSet[str]
-_Pair = Tuple[ast.AST, Optional[ast.AST]]  # a target, and what it is given
-Comprehension = Union[ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp]
+Places = frozenset[str]
+_Pair = tuple[ast.AST, ast.AST | None]  # a target, and what it is given
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 _READING_METHODS = {"item", "tolist", "numpy", "cpu"}
 _READING_FUNCTIONS = {"int", "float"}
 _OF_ITSELF = {
-    *("shape", "size", "ndim", "dim", "ndimension", "numel", "stride", "dtype", "device", "layout", "nbytes", "itemsize"),
+    *(
+        "shape",
+        "size",
+        "ndim",
+        "dim",
+        "ndimension",
+        "numel",
+        "stride",
+        "dtype",
+        "device",
+        "layout",
+        "nbytes",
+        "itemsize",
+    ),
     *("element_size", "is_cuda", "requires_grad", "grad_fn", "__len__"),
 }
 _NO_VALUE = {"len", "isinstance", "type", "id", "hasattr", "callable"}
@@ -28,7 +41,7 @@ _MODULES = {"torch", "math", "np", "numpy", "operator", "itertools", "functools"
 _PUTS_IN = {"append", "extend", "insert"}
 
 
-def place(target: ast.AST) -> Optional[str]:
+def place(target: ast.AST) -> str | None:
     if isinstance(target, ast.Name):
         return target.id
     if isinstance(target, (ast.Attribute, ast.Subscript)):
@@ -99,7 +112,7 @@ class Values:
             inner = Values(inner.iterated(generator.target, generator.iter), self._reading)
         return inner
 
-    def assigned(self, targets: Sequence[ast.AST], value: Optional[ast.AST]) -> Places:
+    def assigned(self, targets: Sequence[ast.AST], value: ast.AST | None) -> Places:
         """The places after `target = … = value`; None: a value that carries nothing."""
         return self._after([pair for target in targets for pair in _unpacked(target, value)])
 
@@ -115,7 +128,7 @@ class Values:
                 return self.places | {owner}
         return self.places
 
-    def _after(self, pairs: List[_Pair]) -> Places:
+    def _after(self, pairs: list[_Pair]) -> Places:
         # All values are looked at before any place is given one: `a, b = b, a`.
         given = [value is not None and self.carries(value) for _, value in pairs]
         places = self.places
@@ -133,7 +146,7 @@ def _with(places: Places, target: ast.AST, carries: bool) -> Places:
     return kept | {name} if carries else kept
 
 
-def _unpacked(target: ast.AST, value: Optional[ast.AST], in_pairs: bool = True) -> Iterator[_Pair]:
+def _unpacked(target: ast.AST, value: ast.AST | None, in_pairs: bool = True) -> Iterator[_Pair]:
     if isinstance(target, ast.Starred):
         yield from _unpacked(target.value, value, False)
     elif not isinstance(target, (ast.Tuple, ast.List)):
@@ -146,7 +159,7 @@ def _unpacked(target: ast.AST, value: Optional[ast.AST], in_pairs: bool = True) 
             yield from _unpacked(part, value, False)
 
 
-def _are_parallel(targets: List[ast.expr], values: List[ast.expr]) -> bool:
+def _are_parallel(targets: list[ast.expr], values: list[ast.expr]) -> bool:
     return len(targets) == len(values) and not any(isinstance(part, ast.Starred) for part in (*targets, *values))
 
 
@@ -163,5 +176,5 @@ def _elements(target: ast.AST, source: ast.AST) -> Iterator[_Pair]:
     yield from _unpacked(target, source, False)
 
 
-def _given(node: Comprehension) -> List[ast.expr]:
+def _given(node: Comprehension) -> list[ast.expr]:
     return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]

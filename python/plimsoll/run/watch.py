@@ -1,6 +1,7 @@
 """What is watched of torch in one process: the parts together, and what they saw."""
 
-from typing import Any, Callable, Dict, List, Optional
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll.run import record, snapshot, user_view
 from plimsoll.run.attribution import Attribution
@@ -22,7 +23,7 @@ class Watch:
     def __init__(
         self,
         torch: Any,
-        control: Optional[Control],
+        control: Control | None,
         settings: Settings,
         defects: Defects,
         is_on: Callable[[], bool],
@@ -44,7 +45,7 @@ class Watch:
             self._history, self.peaks, keep_all, torch.cuda.is_current_stream_capturing, defects.note
         )
         self._oom = Oom(torch, control, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
-        self._read_backs: Optional[ReadBacks] = None
+        self._read_backs: ReadBacks | None = None
         self._attribution = Attribution(settings.categories, settings.depth, defects)
 
     def install(self) -> None:
@@ -63,7 +64,9 @@ class Watch:
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
         self._defects.guarded(None, self.hooks.device_begins)
-        self._defects.guarded(None, self._attribution.start)  # First: its look at the allocator would stand in the history.
+        self._defects.guarded(
+            None, self._attribution.start
+        )  # First: its look at the allocator would stand in the history.
         self._defects.guarded(False, self._history.start)
         self._defects.guarded(None, self._oom.install)
         if self._control is not None:
@@ -87,12 +90,12 @@ class Watch:
         for part in (self._end_read_backs, self._attribution.finish, self.timeline.close, self._contents.finish):
             self._defects.guarded(None, part)
 
-    def write_snapshot(self, path: str, error: Optional[BaseException]) -> None:
+    def write_snapshot(self, path: str, error: BaseException | None) -> None:
         if self._history.started:
             at_failure = self._oom.last_snapshot if self._oom.failure(error) else None
             snapshot.write(at_failure or self._history.snapshot(), path)
 
-    def fullest_device(self) -> Optional[int]:
+    def fullest_device(self) -> int | None:
         devices = self.peaks.devices
         return max(devices, key=lambda index: (devices[index].reserved_peak, -index)) if devices else None
 
@@ -121,7 +124,7 @@ class Watch:
         timeline = self.timeline
         return self._steps.text(timeline.numbered_steps(), timeline.finished_count, self.fullest_device() or 0)
 
-    def record(self, complete: bool, error: Optional[BaseException]) -> Dict[str, Any]:
+    def record(self, complete: bool, error: BaseException | None) -> dict[str, Any]:
         guarded = self._defects.guarded
         result = dict(NOTHING_SEEN)
         result.update(guarded({}, self._memory_record, complete))
@@ -133,11 +136,11 @@ class Watch:
             result["ooms_handled"] = max(self._oom.count - 1, 0)
         return result
 
-    def _memory_record(self, complete: bool) -> Dict[str, Any]:
+    def _memory_record(self, complete: bool) -> dict[str, Any]:
         device = self.fullest_device()
         index = device if device is not None else 0
         timeline = self.timeline
-        result: Dict[str, Any] = {
+        result: dict[str, Any] = {
             "device": index,
             "peak": self._peak_record(index),
             "finished_steps": timeline.done_steps,
@@ -160,10 +163,10 @@ class Watch:
             result["top_total_bytes"] = alive.active_bytes
         return result
 
-    def _peak_record(self, index: int) -> Dict[str, Any]:
+    def _peak_record(self, index: int) -> dict[str, Any]:
         book = self.peaks.devices.get(index)
         highest = self.timeline.highest.get(index)
-        result: Dict[str, Any] = {
+        result: dict[str, Any] = {
             "active_bytes": book.active_peak if book else 0,
             "allocated_bytes": book.allocated_peak if book else 0,
             "reserved_bytes": book.reserved_peak if book else 0,
@@ -183,9 +186,9 @@ class Watch:
         }
         return {**result, "device_bytes": device.peak, "device_parts": parts}
 
-    def _work_record(self) -> Dict[str, Any]:
+    def _work_record(self) -> dict[str, Any]:
         known = self._control
-        lines: List[Dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
+        lines: list[dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
         return {
             "host_pinned_bytes": known.host_pinned_peak() if known is not None else 0,
             "read_backs": known.read_backs() if known is not None else 0,
@@ -194,7 +197,7 @@ class Watch:
         }
 
 
-NOTHING_SEEN: Dict[str, Any] = {
+NOTHING_SEEN: dict[str, Any] = {
     "device": 0,
     "peak": {
         **dict.fromkeys(("active_bytes", "allocated_bytes", "reserved_bytes", "device_bytes", "segments"), 0),

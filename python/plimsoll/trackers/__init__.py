@@ -1,11 +1,11 @@
 """Drop-in trackers: torch.distributed._tools' MemTracker, FSDPMemTracker and ModTracker, on plimsoll's ledger.
 
-    mem_tracker, fsdp_mem_tracker, mod_tracker    the classes, with torch's signatures
-    ref_types                                     categories and states, as enumerations
-    snapshots, display                            torch's dictionaries and printed forms
-    hooks                                         how modules, optimizers and checkpoints are seen
-    fsdp2                                         how FSDP2 is seen
-    fake                                          memory under FakeTensorMode and on meta
+mem_tracker, fsdp_mem_tracker, mod_tracker    the classes, with torch's signatures
+ref_types                                     categories and states, as enumerations
+snapshots, display                            torch's dictionaries and printed forms
+hooks                                         how modules, optimizers and checkpoints are seen
+fsdp2                                         how FSDP2 is seen
+fake                                          memory under FakeTensorMode and on meta
 """
 
 import importlib

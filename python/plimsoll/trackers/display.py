@@ -1,7 +1,7 @@
 """Snapshots as text, in the forms that torch's trackers print. Tables need no other package."""
 
 import re
-from typing import Iterable, List, Mapping, Sequence, Tuple, Union
+from collections.abc import Iterable, Mapping, Sequence
 
 from torch.distributed._tools.mem_tracker import _RefType, _State
 
@@ -16,7 +16,7 @@ def divisor_of(units: str) -> int:
     return _UNITS[units]
 
 
-def natural_key(name: str) -> List[Tuple[int, int, str]]:
+def natural_key(name: str) -> list[tuple[int, int, str]]:
     """`layers.2` comes before `layers.10`."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part.lower()) for part in re.split("([0-9]+)", name)]
 
@@ -25,12 +25,12 @@ def _label(category: Category) -> str:
     return str(category.value) if isinstance(category, _RefType) else category
 
 
-def _amount(count: int, units: str) -> Union[int, float]:
+def _amount(count: int, units: str) -> int | float:
     divisor = divisor_of(units)
     return count if divisor == 1 else round(count / divisor, 2)
 
 
-def _shown(snapshot: Snapshot, units: str) -> Iterable[Tuple[str, Mapping[Category, int]]]:
+def _shown(snapshot: Snapshot, units: str) -> Iterable[tuple[str, Mapping[Category, int]]]:
     for device, categories in snapshot.items():
         if _amount(categories[TOTAL], units) > 0:
             yield str(device), categories
@@ -39,7 +39,7 @@ def _shown(snapshot: Snapshot, units: str) -> Iterable[Tuple[str, Mapping[Catego
 def plain(snapshot: Snapshot, units: str) -> str:
     if not snapshot:
         return "No memory tracked.\n"
-    lines: List[str] = []
+    lines: list[str] = []
     for device, categories in _shown(snapshot, units):
         lines.append(f"Device: {device}")
         lines.extend(f"\t{_label(key)}: {_amount(count, units)} {units}" for key, count in categories.items())
@@ -68,7 +68,9 @@ def states_table(states: Mapping[_State, Sequence[Snapshot]], units: str) -> str
         for number, snapshot in enumerate(calls, start=1):
             call = f"{state.value} # {number}"
             for device, categories in _shown(snapshot, units):
-                rows.append({"State & Call": call if call != last else "", "Device": device, **_cells(categories, units)})
+                rows.append(
+                    {"State & Call": call if call != last else "", "Device": device, **_cells(categories, units)}
+                )
                 last = call
     return _grid(rows)
 

@@ -14,7 +14,8 @@ and trained elsewhere.
 
 import functools
 import threading
-from typing import Any, Iterable, List, Optional, Tuple
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 import torch.distributed._tools.fake_collectives
@@ -96,7 +97,7 @@ class FakeMemory(TorchDispatchMode):
         setattr(ShardingPropagator, _PROPAGATION, self._propagate)
         super().__exit__(*args)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Optional[Any] = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None) -> Any:
         if any(kind is DTensor for kind in types):
             return NotImplemented  # It runs first, and comes here with its local tensors.
         if func is torch.ops._c10d_functional.wait_tensor.default and active_fake_mode():
@@ -124,7 +125,7 @@ class _Watches:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: Tuple["Watch", ...] = ()
+        self._open: tuple[Watch, ...] = ()
 
     def add(self, watch: "Watch") -> None:
         with self._lock:
@@ -156,8 +157,8 @@ class Watch:
         self._tracker = tracker  # the native one
         self._thread = threading.get_ident()
         self._modes = len(_get_current_dispatch_mode_stack())
-        self._memory: Optional[FakeMemory] = None
-        self._handles: List[Any] = [
+        self._memory: FakeMemory | None = None
+        self._handles: list[Any] = [
             register_module_parameter_registration_hook(self._registered),
             register_module_buffer_registration_hook(self._registered),
         ]

@@ -1,7 +1,7 @@
 """FSDPMemTracker: where FSDP2's memory goes, at each of its stages."""
 
 from contextlib import ExitStack
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import torch
 from torch import nn, optim
@@ -23,8 +23,8 @@ class FSDPModMemStats:
 
     def __init__(self, mod_fqn: str) -> None:
         self.mod_fqn = mod_fqn
-        self.local_peak: Dict[torch.device, int] = {}
-        self.snapshots: Dict[_State, List[Snapshot]] = {}
+        self.local_peak: dict[torch.device, int] = {}
+        self.snapshots: dict[_State, list[Snapshot]] = {}
 
 
 class FSDPMemTracker(MemTracker):
@@ -70,7 +70,7 @@ class FSDPMemTracker(MemTracker):
     _ref_class = FSDPRefType
     _state_class = FSDPModState
 
-    def __init__(self, mod: nn.Module, optm: Optional[optim.Optimizer] = None) -> None:
+    def __init__(self, mod: nn.Module, optm: optim.Optimizer | None = None) -> None:
         if not isinstance(mod, FSDPModule):
             parts.device_of(mod)  # It says what to do.
         self._root_mod = mod
@@ -84,9 +84,9 @@ class FSDPMemTracker(MemTracker):
     def _make_native(self) -> "_C.Tracker":
         return _C.Tracker(parts)
 
-    def track_inputs(self, inputs: Tuple[Any, ...]) -> None:
+    def track_inputs(self, inputs: tuple[Any, ...]) -> None:
         """The tensors in there are ``Inputs``."""
-        flat: List[Any] = torch.utils._pytree.tree_leaves(inputs)
+        flat: list[Any] = torch.utils._pytree.tree_leaves(inputs)
         self._note_fakes(flat)
         self._native.track_inputs(inputs)
 
@@ -118,14 +118,13 @@ class FSDPMemTracker(MemTracker):
         """What MemTracker knows of every module, sharded by itself or not."""
         return super().memory_tracking
 
-    def explain_first_state(self) -> Optional[Explanation]:
+    def explain_first_state(self) -> Explanation | None:
         """The same for the highest instant of the optimizer's step in which its state first appeared; None before that, or
         where it was there from the beginning."""
         plain = self._native.explain_first_state()
         return Explanation.from_plain(plain) if plain is not None else None
 
-    def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
+    def _shown_modules(self) -> list[tuple[str, dict[_State, list[Snapshot]]]]:
         return [
-            (plain["fqn"], states_from(plain, FSDPModState, FSDPRefType))
-            for plain in self._native.fsdp_module_stats()
+            (plain["fqn"], states_from(plain, FSDPModState, FSDPRefType)) for plain in self._native.fsdp_module_stats()
         ]

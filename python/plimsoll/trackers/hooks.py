@@ -9,8 +9,9 @@ import functools
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, Callable, List, Optional, Protocol, Tuple
+from typing import Any, Protocol
 
 import torch
 import torch.utils.checkpoint
@@ -38,7 +39,7 @@ class Defects(Protocol):
 # -- optimizers ----------------------------------------------------------------------------------------------------------
 
 
-_Open = List[Tuple["weakref.ref[Optimizer]", int]]  # and the thread of each
+_Open = list[tuple["weakref.ref[Optimizer]", int]]  # and the thread of each
 
 
 class _Steps:
@@ -81,7 +82,7 @@ class _Steps:
             self.open = change(self.open)
             _C.set_before_any_forward(self.drop_broken if self.open else None)
 
-    def _close(self, optimizer: Optional[Optimizer]) -> None:
+    def _close(self, optimizer: Optimizer | None) -> None:
         """None: one that is gone."""
         self._set_open(lambda steps: [(one, thread) for one, thread in steps if one() not in (optimizer, None)])
         if optimizer is not None and isinstance(optimizer.__dict__.get("_init_group"), _InitGroup):
@@ -102,7 +103,7 @@ _AROUND_STEP = {part for part in Optimizer.profile_hook_step.__code__.co_consts 
 
 def _is_stepping() -> bool:
     """Whether this thread is in a step, of whichever optimizer. By code alone: to read a frame's variables keeps them alive."""
-    frame: Optional[FrameType] = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in _AROUND_STEP:
             return True
@@ -177,8 +178,8 @@ class _ModuleCalls:
     than our hooks do; so one that has no hooks of its own, where there are none but ours, is called between them directly."""
 
     def __init__(self) -> None:
-        self._handles: List[Any] = []
-        self._call_impl: Optional[Callable[..., Any]] = None
+        self._handles: list[Any] = []
+        self._call_impl: Callable[..., Any] | None = None
         _C.set_global_hooks(
             _global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks, _global_backward_hooks
         )
@@ -228,14 +229,14 @@ class Hooks:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._defects: Optional[Defects] = None
+        self._defects: Defects | None = None
         self._users = 0
         self._suspended = 0
         self._modules = _ModuleCalls()
-        self._handles: List[Any] = []
+        self._handles: list[Any] = []
         self._checkpoints = _Checkpoints()
 
-    def guard_with(self, defects: Optional[Defects]) -> None:
+    def guard_with(self, defects: Defects | None) -> None:
         """What a hook raises does not reach the script from now on."""
         self._defects = defects
         _C.set_on_defect(defects.failed if defects is not None else None)

@@ -1,7 +1,7 @@
 """MemTracker: every byte by category, module and state."""
 
 from contextlib import ExitStack
-from typing import Any, Dict, List, Set, Tuple, Type, Union
+from typing import Any
 
 import torch
 from torch import nn, optim
@@ -27,8 +27,8 @@ class ModMemStats:
         self.buffer_mem = 0
         self.input_mem = 0
         self.output_mem = 0
-        self.local_peak: Dict[torch.device, int] = {}
-        self.snapshots: Dict[_State, List[Snapshot]] = {}
+        self.local_peak: dict[torch.device, int] = {}
+        self.snapshots: dict[_State, list[Snapshot]] = {}
 
 
 class MemTracker:
@@ -60,13 +60,13 @@ class MemTracker:
     'Optstate'
     """
 
-    _ref_class: Type[_RefType] = MemRefType
-    _state_class: Type[_State] = ModState
+    _ref_class: type[_RefType] = MemRefType
+    _state_class: type[_State] = ModState
 
     def __init__(self) -> None:
         see_cuda_when_it_is_there()
         self._native = self._make_native()
-        self._scopes: List[ExitStack] = []  # one for each time that it is entered
+        self._scopes: list[ExitStack] = []  # one for each time that it is entered
         self._has_fakes = False
 
     def _make_native(self) -> "_C.Tracker":
@@ -74,7 +74,7 @@ class MemTracker:
 
     # -- what is tracked ---------------------------------------------------------------------------------------------------
 
-    def track_external(self, *external: Union[nn.Module, optim.Optimizer, torch.Tensor]) -> None:
+    def track_external(self, *external: nn.Module | optim.Optimizer | torch.Tensor) -> None:
         """Registers what was made before: modules (parameters, buffers, gradients), optimizers (their state), tensors
         (``Other``), and structures of these. Call it before the tracker is entered."""
         for thing in tree_flatten(external)[0]:
@@ -97,7 +97,7 @@ class MemTracker:
         """The tensor's memory has a category of your own from now on, whatever becomes of the tensor."""
         self._native.categorise(tensor, category)
 
-    def _note_fakes(self, things: List[Any]) -> None:
+    def _note_fakes(self, things: list[Any]) -> None:
         for thing in things:
             if isinstance(thing, torch.Tensor):
                 for tensor in (thing, thing.grad if thing.is_leaf else None):
@@ -155,7 +155,7 @@ class MemTracker:
             raise ValueError(f"unknown type of snapshot {type!r}: use 'current' or 'peak'")
         return snapshot_from(self._native.snapshot(type == "peak"), self._ref_class)
 
-    def alive_at_peak(self, device: Union[torch.device, str, None] = None) -> List[LiveTensor]:
+    def alive_at_peak(self, device: torch.device | str | None = None) -> list[LiveTensor]:
         """What was alive at the peak of the device (by default the one that stood highest), largest first."""
         return [LiveTensor(**plain) for plain in self._native.alive_at_peak(self._device_name(device))]
 
@@ -163,22 +163,22 @@ class MemTracker:
         """Why the memory stood as high as it did, cause by cause; they sum to the peak, to the byte."""
         return Explanation.from_plain(self._native.explain(self._device_name(None)))
 
-    def step_peaks(self) -> Dict[int, Snapshot]:
+    def step_peaks(self) -> dict[int, Snapshot]:
         """The peak of each step. A step begins with the first forward after an optimizer's."""
         return {step: snapshot_from(plain, self._ref_class) for step, plain in self._native.step_peaks()}
 
-    def phase_peaks(self) -> Dict[str, Snapshot]:
+    def phase_peaks(self) -> dict[str, Snapshot]:
         """Of the latest step, by phase: ``forward``, ``backward``, ``optimizer``, ``other``."""
         return {phase: snapshot_from(plain, self._ref_class) for phase, plain in self._native.phase_peaks().items()}
 
-    def parents(self) -> Set[str]:
+    def parents(self) -> set[str]:
         """The names of the modules that are running, and always ``Global``."""
         return set(self._native.parents())
 
-    def _device_name(self, device: Union[torch.device, str, None]) -> str:
+    def _device_name(self, device: torch.device | str | None) -> str:
         if device is not None:
             return str(device)
-        totals: List[Tuple[int, str]] = [(plain["Total"], name) for name, plain in self._native.snapshot(True).items()]
+        totals: list[tuple[int, str]] = [(plain["Total"], name) for name, plain in self._native.snapshot(True).items()]
         if not totals:
             raise RuntimeError("nothing was seen yet: run a step while the tracker is entered")
         return max(totals)[1]
@@ -198,7 +198,7 @@ class MemTracker:
             if fqn.count(".") + 1 <= depth:
                 print(f"Module:  {fqn}\n{render(snapshots, units)}", end="")
 
-    def _shown_modules(self) -> List[Tuple[str, Dict[_State, List[Snapshot]]]]:
+    def _shown_modules(self) -> list[tuple[str, dict[_State, list[Snapshot]]]]:
         return [
             (plain["fqn"], states_from(plain, ModState, self._ref_class))
             for plain in self._native.module_stats()

@@ -1,7 +1,8 @@
 """ModTracker: which modules are running, forward or backward."""
 
 import weakref
-from typing import Any, Callable, Dict, Optional, Set
+from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
@@ -27,28 +28,28 @@ class ModTracker:
 
     def __init__(self) -> None:
         self._native = _C.ModuleTracker()
-        self._user_hooks: Dict[str, Callable[..., Any]] = {}
+        self._user_hooks: dict[str, Callable[..., Any]] = {}
         self._depth = 0
 
     @property
-    def parents(self) -> Set[str]:
+    def parents(self) -> set[str]:
         return set(self._native.parents())
 
     @property
     def is_bw(self) -> bool:
         return bool(_C.in_backward())
 
-    def get_known_fqn(self, mod: nn.Module) -> Optional[str]:
+    def get_known_fqn(self, mod: nn.Module) -> str | None:
         """The name of a module that has run, or whose parent has."""
-        name: Optional[str] = self._native.known_fqn(mod)
+        name: str | None = self._native.known_fqn(mod)
         return name
 
     def register_user_hooks(
         self,
-        pre_fw_hook: Optional[Callable[..., Any]] = None,
-        post_fw_hook: Optional[Callable[..., Any]] = None,
-        pre_bw_hook: Optional[Callable[..., Any]] = None,
-        post_bw_hook: Optional[Callable[..., Any]] = None,
+        pre_fw_hook: Callable[..., Any] | None = None,
+        post_fw_hook: Callable[..., Any] | None = None,
+        pre_bw_hook: Callable[..., Any] | None = None,
+        post_bw_hook: Callable[..., Any] | None = None,
     ) -> None:
         """Markers, called with the module (None where it is gone) and what is at that place: its arguments; arguments and result; and
         in backward, in the forms that torch gives them, the first gradient of an output, ``(gradient,)``, and those of the inputs,
@@ -65,7 +66,9 @@ class ModTracker:
                 raise AssertionError(f"there is a {kind} already: call clear_user_hooks before another is registered")
         self._user_hooks.update(new)
         self._native.clear_user_hooks()
-        self._native.register_user_hooks(*(self._caller_of(kind) if kind in self._user_hooks else None for kind in given))
+        self._native.register_user_hooks(
+            *(self._caller_of(kind) if kind in self._user_hooks else None for kind in given)
+        )
 
     def _caller_of(self, kind: str) -> Callable[..., None]:
         """For the native part, whose objects Python's collector does not look into: it must not keep the hook alive."""

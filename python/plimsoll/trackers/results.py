@@ -1,7 +1,8 @@
 """What trackers answer besides snapshots."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any
 
 import torch
 
@@ -13,8 +14,8 @@ class LiveTensor:
     bytes: int
     category: str
     owner: str  # the path of its module, or the class of its optimizer; "" for none
-    sizes: Optional[Tuple[int, ...]]  # of the tensor that it was made for; None for temporaries and workspaces
-    dtype: Optional[torch.dtype]
+    sizes: tuple[int, ...] | None  # of the tensor that it was made for; None for temporaries and workspaces
+    dtype: torch.dtype | None
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Cause:
     category: str
     why: str
     sentence: str
-    owners: List[Tuple[str, int]]  # largest first
+    owners: list[tuple[str, int]]  # largest first
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ class Explanation:
 
     device: str
     total: int
-    causes: List[Cause]
+    causes: list[Cause]
     text: str
-    reserved: Optional[int] = None
-    step: Optional[int] = None
+    reserved: int | None = None
+    step: int | None = None
     phase: str = ""
     module: str = ""
     stage: str = ""
@@ -47,5 +48,7 @@ class Explanation:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "Explanation":
-        causes = [Cause(**{**cause, "owners": [tuple(owner) for owner in cause["owners"]]}) for cause in plain["causes"]]
+        causes = [
+            Cause(**{**cause, "owners": [tuple(owner) for owner in cause["owners"]]}) for cause in plain["causes"]
+        ]
         return cls(**{**plain, "causes": causes})

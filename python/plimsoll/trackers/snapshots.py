@@ -1,6 +1,7 @@
 """Snapshots as torch's trackers give them: {torch.device: {category: bytes, "Total": bytes}}."""
 
-from typing import Any, Dict, List, Mapping, Type, Union
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch.distributed._tools.mem_tracker import _RefType, _State
@@ -8,20 +9,22 @@ from torch.distributed._tools.mem_tracker import _RefType, _State
 from plimsoll.trackers.ref_types import OwnRefType
 
 TOTAL = "Total"
-Category = Union[_RefType, str]
-Snapshot = Dict[torch.device, Dict[Category, int]]
+Category = _RefType | str
+Snapshot = dict[torch.device, dict[Category, int]]
 
 _OWN = {member.value: member for member in OwnRefType.__members__.values()}
 
 
-def snapshot_from(plain: Mapping[str, Mapping[str, int]], ref_class: Type[_RefType]) -> Snapshot:
+def snapshot_from(plain: Mapping[str, Mapping[str, int]], ref_class: type[_RefType]) -> Snapshot:
     """All of `ref_class`, also where there is none of it; then what else there is, by a member of OwnRefType or the name that
     the user gave it; then the total. Devices that hold nothing are left out."""
-    return {torch.device(name): _of_device(categories, ref_class) for name, categories in plain.items() if categories[TOTAL]}
+    return {
+        torch.device(name): _of_device(categories, ref_class) for name, categories in plain.items() if categories[TOTAL]
+    }
 
 
-def _of_device(categories: Mapping[str, int], ref_class: Type[_RefType]) -> Dict[Category, int]:
-    result: Dict[Category, int] = {member: categories.get(member.value, 0) for member in ref_class}
+def _of_device(categories: Mapping[str, int], ref_class: type[_RefType]) -> dict[Category, int]:
+    result: dict[Category, int] = {member: categories.get(member.value, 0) for member in ref_class}
     known = {member.value for member in ref_class}
     for name, count in categories.items():
         if name not in known and name != TOTAL and count:
@@ -30,12 +33,14 @@ def _of_device(categories: Mapping[str, int], ref_class: Type[_RefType]) -> Dict
     return result
 
 
-def states_from(plain: Mapping[str, Any], state_class: Type[_State], ref_class: Type[_RefType]) -> Dict[_State, List[Snapshot]]:
+def states_from(
+    plain: Mapping[str, Any], state_class: type[_State], ref_class: type[_RefType]
+) -> dict[_State, list[Snapshot]]:
     """Of a module's statistics, in the order in which torch's trackers have the states, and the native part too: as the module
     came by them, and a peak before the state that it begins with."""
-    snapshots: Mapping[str, List[Any]] = plain["snapshots"]
+    snapshots: Mapping[str, list[Any]] = plain["snapshots"]
     return {state_class(state): [snapshot_from(one, ref_class) for one in calls] for state, calls in snapshots.items()}
 
 
-def peaks_from(plain: Mapping[str, int]) -> Dict[torch.device, int]:
+def peaks_from(plain: Mapping[str, int]) -> dict[torch.device, int]:
     return {torch.device(name): count for name, count in plain.items()}

@@ -2,8 +2,8 @@
 
 namespace plimsoll {
 
-/// A scope that says, while it lives, that its thread is doing one kind of work. Scopes of a kind nest; those of other kinds and of other
-/// threads do not count. A kind is a class that derives from it:
+/// A scope that says, while it lives, that its thread is doing one kind of work. Scopes of a kind nest; those of other
+/// kinds and of other threads do not count. A kind is a class that derives from it:
 ///
 ///     class Recomputation : public ThreadScope<Recomputation> {};
 ///

@@ -2,8 +2,8 @@
 
 #include <c10/core/Storage.h>
 
-/// The CPU's source: a tap before torch's CPU allocator, which sees every allocation and, through the deleter, every free
-/// on whatever thread.
+/// The CPU's source: a tap before torch's CPU allocator, which sees every allocation and, through the deleter, every
+/// free on whatever thread.
 
 namespace plimsoll::capture {
 

@@ -13,7 +13,8 @@ namespace plimsoll::capture {
 struct Allocation {
   ledger::AllocationId id{};
   c10::Device device{c10::kCPU};
-  /// What the allocator counts for it: on CUDA, and for pinned memory, its block, which may be larger than was asked for.
+  /// What the allocator counts for it: on CUDA, and for pinned memory, its block, which may be larger than was asked
+  /// for.
   Bytes bytes = 0;
   ledger::StreamId stream{};
   std::uintptr_t address = 0;

@@ -40,8 +40,8 @@ class Registry {
   /// Nothing happens for an address that is not known: it was made when nobody listened.
   void freed(c10::Device device, const void* address) noexcept;
   void resized(c10::Device device, const void* address, Bytes bytes) noexcept;
-  /// All that is allocated there is `total`; what is not known of it, the block at `address` has beyond `bytes`. Returns
-  /// false where that cannot be: there is no such block, or too much is known.
+  /// All that is allocated there is `total`; what is not known of it, the block at `address` has beyond `bytes`.
+  /// Returns false where that cannot be: there is no such block, or too much is known.
   bool settle(c10::Device device, const void* address, Bytes bytes, Bytes total) noexcept;
   void segment(c10::Device device, std::int64_t delta) noexcept;
   void defect(const char* what) noexcept;

@@ -7,13 +7,13 @@
 
 namespace plimsoll::capture {
 
-/// Whether this process knows a device that has no source of its own. Where it knows none, nobody needs the channel, and
-/// torch's CPU allocator, which reports to it too, is spared the work.
+/// Whether this process knows a device that has no source of its own. Where it knows none, nobody needs the channel,
+/// and torch's CPU allocator, which reports to it too, is spared the work.
 bool has_other_devices();
 
-/// While it lives, what allocators report on this thread, and on the threads that autograd runs for it, is heard. A profiler
-/// that was started before goes on hearing it too; one that is started inside takes the channel over until it stops, and
-/// missed() tells that it did.
+/// While it lives, what allocators report on this thread, and on the threads that autograd runs for it, is heard. A
+/// profiler that was started before goes on hearing it too; one that is started inside takes the channel over until it
+/// stops, and missed() tells that it did.
 class ReportingScope {
  public:
   ReportingScope();

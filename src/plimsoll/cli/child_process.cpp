@@ -44,7 +44,7 @@ class Forwarding {
   Forwarding() {
     const sigset_t set = forwarded_set();
     sigprocmask(SIG_BLOCK, &set, &mask_);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = forward;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     for (std::size_t i = 0; i < kForwarded.size(); ++i) {

@@ -31,8 +31,7 @@ report::ComparedReport read_document(const std::string& file) {
 int compare_command(const CompareOptions& options, const Streams& streams) {
   check_document(options.report.json, "--json");
   const report::Comparison comparison = report::compare(read_document(options.a), read_document(options.b));
-  write_document(
-      options.report.json, [&] { return report::to_json(comparison); }, streams);
+  write_document(options.report.json, [&] { return report::to_json(comparison); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
   text_stream(streams, aside) << report::to_text(comparison, text_options(options.report, streams, aside))
                               << std::flush;

@@ -23,7 +23,8 @@ Placement placement(const RunOptions& options);
 /// The cards of a node: 8 where the user does not say.
 std::int64_t cards_per_node(const RunOptions& options);
 
-/// The cards that the child sees: those of its node, and where the user does not say how many, not more than there are ranks.
+/// The cards that the child sees: those of its node, and where the user does not say how many, not more than there are
+/// ranks.
 std::int64_t card_count(const RunOptions& options);
 
 /// What the child's environment refers to.

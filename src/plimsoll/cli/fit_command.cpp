@@ -67,8 +67,7 @@ int fit_command(const FitOptions& options, const Installation& installation, con
   fit.model = read.job.model;
   fit.gpu = card_of(first, installation);
   fit.note = note_of(fit, field, model);
-  write_document(
-      options.report.json, [&] { return report::to_json(fit); }, streams);
+  write_document(options.report.json, [&] { return report::to_json(fit); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
   text_stream(streams, aside) << report::to_text(fit, text_options(options.report, streams, aside)) << std::flush;
   return fit.limit ? 0 : kExitOutOfMemory;

@@ -16,7 +16,7 @@ namespace plimsoll::cli {
 /// `plimsoll run`, as the user wrote it. Numbers are not checked yet: see checks.h.
 struct RunOptions {
   std::string gpu = "H100-80GB";
-  std::optional<Bytes> gpu_memory;  ///< instead of the profile's
+  std::optional<Bytes> gpu_memory;            ///< instead of the profile's
   std::optional<std::int64_t> gpus_per_node;  ///< see Placement and card_count
   std::int64_t world_size = 1;
   std::int64_t rank = 0;

@@ -54,8 +54,7 @@ int plan_command(const PlanOptions& options, const Installation& installation, c
     put_into_place(request.log, options.log, "log", streams);
     put_into_place(request.snapshot, options.snapshot, "snapshot", streams);
   }
-  write_document(
-      options.report.json, [&] { return report::to_json(report); }, streams);
+  write_document(options.report.json, [&] { return report::to_json(report); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
   text_stream(streams, aside) << report::to_text(report, text_options(options.report, streams, aside)) << std::flush;
   return report.fits() ? 0 : kExitOutOfMemory;

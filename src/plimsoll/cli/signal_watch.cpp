@@ -22,7 +22,7 @@ SignalWatch::SignalWatch() {
   caught = 0;
   sigset_t set;
   sigemptyset(&set);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = note;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaddset(&set, kSignals[i]);

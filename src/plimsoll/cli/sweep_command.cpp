@@ -58,10 +58,8 @@ int sweep_command(const SweepOptions& options, const Installation& installation,
                       .gpu = card_of(one, installation),
                       .axes = jobs.axes,
                       .rows = run_rows(jobs, options, installation, *planning, streams)};
-  write_document(
-      options.report.json, [&] { return report::to_json(sweep); }, streams);
-  write_document(
-      options.csv, [&] { return report::to_csv(sweep); }, streams);
+  write_document(options.report.json, [&] { return report::to_json(sweep); }, streams);
+  write_document(options.csv, [&] { return report::to_csv(sweep); }, streams);
   const bool aside = goes_to_stdout(options.report.json) || goes_to_stdout(options.csv);
   text_stream(streams, aside) << report::to_text(sweep, text_options(options.report, streams, aside)) << std::flush;
   const bool any = std::any_of(sweep.rows.begin(), sweep.rows.end(), [](const auto& row) { return row.result; });

@@ -37,15 +37,13 @@ enum class ShardedState : std::uint8_t {
 /// whole. With the data goes what Python keeps on the two objects:
 ///  - The whole parameter's storage is allocated once, and then freed and filled again, since autograd may have saved
 ///    views of it; the version counter is the object's own and does not move.
-///  - `grad()` is the shard's gradient, always, but during backward: a hook on the parameter sees the first gradient of
-///  a
-///    backward coming, puts the shard's aside and shows the whole one's, if any is left from a backward that did not
-///    reduce; post-backward takes it away. So `zero_grad()` is right wherever it stands in the loop.
+///  - `grad()` is the shard's gradient, except during backward. A hook on the parameter sees the first gradient of a
+///    backward, puts the shard's gradient aside, and shows the whole parameter's, if one is left from a backward that
+///    did not reduce. Post-backward removes it again. So `zero_grad()` is correct anywhere in the loop.
 ///  - Hooks after accumulation belong to the shard's gradient: they too are put aside meanwhile, and called when the
 ///    reduced gradient is there.
-///  - Each form has an accumulator of gradients of its own, so that a module that runs twice adds up its gradients
-///  where
-///    Python does, whatever the dtypes of the forms.
+///  - Each form has its own gradient accumulator. So a module that runs twice adds its gradients where Python does, for
+///    any dtypes of the two forms.
 ///  - What is computed from the parameter at rest (a penalty on the weights, say) sees the shard, and its gradient is
 ///    added to the shard's. It must not be mixed with the other form: that is noticed by the gradient's shape.
 class FSDPParam {

@@ -13,9 +13,9 @@ class ModuleRef {
   ModuleRef(torch::nn::Module& module) : module_(&module) {}  // NOLINT: meant to convert
 
   template <class Holder>
-  requires requires(const Holder& holder) {
-    { *holder } -> std::convertible_to<const torch::nn::Module&>;
-  }
+    requires requires(const Holder& holder) {
+      { *holder } -> std::convertible_to<const torch::nn::Module&>;
+    }
   ModuleRef(const Holder& holder)
       : module_(const_cast<torch::nn::Module*>(static_cast<const torch::nn::Module*>(&*holder))) {}  // NOLINT
 

@@ -31,7 +31,7 @@ Field base(Label label, Kind kind) {
   return field;
 }
 
-Field count(Label label, std::int64_t Job::*member, std::int64_t least = 1) {
+Field count(Label label, std::int64_t Job::* member, std::int64_t least = 1) {
   Field field = base(std::move(label), Kind::kInteger);
   field.set = [=, flag = field.flag()](Job& job, std::string_view text) {
     job.*member = parse_whole(flag, text, least);
@@ -41,7 +41,7 @@ Field count(Label label, std::int64_t Job::*member, std::int64_t least = 1) {
   return field;
 }
 
-Field flag(Label label, bool Job::*member) {
+Field flag(Label label, bool Job::* member) {
   Field field = base(std::move(label), Kind::kFlag);
   field.set = [=, flag = field.flag()](Job& job, std::string_view text) { job.*member = parse_boolean(flag, text); };
   field.get = [=](const Job& job) { return job.*member ? "true" : "false"; };
@@ -51,7 +51,7 @@ Field flag(Label label, bool Job::*member) {
 
 /// Anything that is written as a word of its own.
 template <class Choice>
-Field choice(Label label, Choice Job::*member, Choice (*parse)(const std::string&, std::string_view)) {
+Field choice(Label label, Choice Job::* member, Choice (*parse)(const std::string&, std::string_view)) {
   Field field = base(std::move(label), Kind::kWord);
   field.set = [=, flag = field.flag()](Job& job, std::string_view text) { job.*member = parse(flag, text); };
   field.get = [=](const Job& job) { return text_of(job.*member); };
@@ -64,7 +64,7 @@ Field choice(Label label, Choice Job::*member, Choice (*parse)(const std::string
   return field;
 }
 
-Field text(Label label, std::string Job::*member) {
+Field text(Label label, std::string Job::* member) {
   Field field = base(std::move(label), Kind::kWord);
   field.set = [=, flag = field.flag()](Job& job, std::string_view value) {
     if (value.empty()) throw InvalidArgument(flag + " expects a name or the path of a file, found nothing");
@@ -77,7 +77,7 @@ Field text(Label label, std::string Job::*member) {
 
 /// Makes a field of one that is given by `set` and written by `write` where it is there.
 template <class T>
-Field maybe(Field field, std::optional<T> Job::*member, std::string (*write)(const T&)) {
+Field maybe(Field field, std::optional<T> Job::* member, std::string (*write)(const T&)) {
   field.optional = true;
   field.get = [=](const Job& job) -> std::optional<std::string> {
     if (!(job.*member)) return std::nullopt;

@@ -26,8 +26,10 @@ enum class Sequence : std::uint64_t {};
 
 /// The bare number of an id.
 template <typename Id>
-requires std::is_enum_v<Id>
-constexpr std::underlying_type_t<Id> value(Id id) { return static_cast<std::underlying_type_t<Id>>(id); }
+  requires std::is_enum_v<Id>
+constexpr std::underlying_type_t<Id> value(Id id) {
+  return static_cast<std::underlying_type_t<Id>>(id);
+}
 
 inline constexpr std::size_t kMaxDevices = 64;
 inline constexpr std::size_t kMaxCategories = 64;

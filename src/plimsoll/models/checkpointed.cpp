@@ -32,8 +32,7 @@ CheckpointedImpl::CheckpointedImpl(std::shared_ptr<torch::nn::Module> block, Run
 
 at::Tensor CheckpointedImpl::forward(at::Tensor x, at::Tensor turns) {
   if (!turns.defined()) {
-    return nn::checkpoint_with(
-        options_, [run = run_](const at::Tensor& input) { return run(input, {}); }, x);
+    return nn::checkpoint_with(options_, [run = run_](const at::Tensor& input) { return run(input, {}); }, x);
   }
   return nn::checkpoint_with(options_, run_, x, turns);
 }

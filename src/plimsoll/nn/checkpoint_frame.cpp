@@ -45,7 +45,6 @@ class RecomputedTensor final : public SavedVariableHooks {
   at::Tensor tensor_;
 };
 
-
 // Which backward pass this thread is at work on; a new number outside of any.
 std::int64_t current_pass() {
   static std::atomic<std::int64_t> outside{-1};

@@ -28,7 +28,7 @@ struct DeduceForward {
   using Type = NoSingleForward;
 };
 template <class Impl>
-requires requires { &Impl::forward; }
+  requires requires { &Impl::forward; }
 struct DeduceForward<Impl> {
   using Type = decltype(&Impl::forward);
 };
@@ -38,7 +38,7 @@ using ForwardOf = typename DeduceForward<Impl>::Type;
 // How an argument is kept while the hooks may replace its tensors. Values and constant references become copies (a
 // tensor's copy is another handle to it); other references stay what they are.
 template <class A>
-inline constexpr bool kKeptAsCopy = has_tensors<A>&& std::is_copy_constructible_v<std::remove_cvref_t<A>> &&
+inline constexpr bool kKeptAsCopy = has_tensors<A> && std::is_copy_constructible_v<std::remove_cvref_t<A>> &&
                                     (!std::is_reference_v<A> || std::is_const_v<std::remove_reference_t<A>>);
 template <class A>
 using Kept = std::conditional_t<kKeptAsCopy<A>, std::remove_cvref_t<A>, std::remove_reference_t<A>&>;
@@ -134,7 +134,7 @@ struct Omittable : std::false_type {};
 template <class Impl, class... Given, class Last>
     struct Omittable<Impl, Types<Given...>, Last> : std::bool_constant < requires(Impl impl) {
   impl.forward(std::declval<Given>()...);
-} > {};
+}>{};
 template <class Impl, class... Given, class Next, class... Left>
 struct Omittable<Impl, Types<Given...>, Next, Left...> : Omittable<Impl, Types<Given..., Next>, Left...> {};
 template <class Impl, class... A>

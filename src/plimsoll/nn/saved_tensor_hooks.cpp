@@ -141,8 +141,9 @@ void install_saved_tensor_hooks() {
 
 namespace {
 
-// The engine that runs the first backward pass has the threads of backward, and they have handles and workspaces of their
-// own: another engine that comes later takes them twice. So ours is there from the start, unless a Python process has its own.
+// The engine that runs the first backward pass has the threads of backward, and they have handles and workspaces of
+// their own: another engine that comes later takes them twice. So ours is there from the start, unless a Python process
+// has its own.
 [[maybe_unused]] const bool installed_at_start = [] {
   const Engine& found = Engine::get_default_engine();
   if (typeid(found) == typeid(Engine)) install_saved_tensor_hooks();

@@ -12,8 +12,8 @@
 
 /// Saved-tensor hooks, as torch.autograd.graph has them in Python.
 ///
-/// torch asks its autograd engine for them, and only Python's engine has any. A program that is linked with this has, from
-/// its start, one that does too; where Python's is in charge it stays, and the first scope throws.
+/// torch asks its autograd engine for them, and only Python's engine has any. A program that is linked with this has,
+/// from its start, one that does too; where Python's is in charge it stays, and the first scope throws.
 namespace plimsoll::nn {
 
 /// What takes the place of a tensor that autograd saves, and what gives the tensor back. `pack` runs when autograd

@@ -92,8 +92,8 @@ void set_card(const Request& request, std::optional<Bytes> memory) {
     unsetenv("PLIMSOLL_GPU_MEMORY");
   }
   // The same job is the same plan, whoever asks.
-  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_NO_CUDA_MEMORY_CACHING",
-                           "PLIMSOLL_EVENT_LAG"}) {
+  for (const char* name :
+       {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLIMSOLL_EVENT_LAG"}) {
     unsetenv(name);
   }
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {

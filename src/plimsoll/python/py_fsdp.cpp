@@ -186,8 +186,9 @@ std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const no
 
 namespace {
 
-/// No garbage is collected while listeners are told, on whichever thread. They run Python, and whose tracker is collected
-/// leaves the list of listeners: that would wait for the telling that it is a part of. REQUIRES: the interpreter's lock.
+/// No garbage is collected while listeners are told, on whichever thread. They run Python, and whose tracker is
+/// collected leaves the list of listeners: that would wait for the telling that it is a part of. REQUIRES: the
+/// interpreter's lock.
 class NoCollection {
  public:
   NoCollection() {

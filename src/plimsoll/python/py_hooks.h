@@ -13,8 +13,8 @@ struct PyCall {
   static const PyCall& current();
 };
 
-/// What a hook of the user's raises is the user's: for the rest of this call of a module hook it is passed on, also where what
-/// our own hooks raise is not.
+/// What a hook of the user's raises is the user's: for the rest of this call of a module hook it is passed on, also
+/// where what our own hooks raise is not.
 void raised_by_user();
 
 /// What the hooks of python/plimsoll/trackers call.

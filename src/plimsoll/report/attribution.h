@@ -20,10 +20,10 @@ struct CategoryBytes {
 struct ModuleRow {
   std::string name;  ///< The path from the root; "" for the root itself. Begins with a class where roots are several.
   std::string type;
-  bool fsdp_unit = false;              ///< fully_shard was applied to it.
-  std::uint64_t parameters = 0;        ///< Of it and all below, before sharding.
-  Bytes highest = 0;                   ///< The highest total while it ran, forward or backward.
-  Bytes total = 0;                     ///< What it and all below had at the peak.
+  bool fsdp_unit = false;                   ///< fully_shard was applied to it.
+  std::uint64_t parameters = 0;             ///< Of it and all below, before sharding.
+  Bytes highest = 0;                        ///< The highest total while it ran, forward or backward.
+  Bytes total = 0;                          ///< What it and all below had at the peak.
   std::vector<CategoryBytes> at_peak = {};  ///< Sums to `total`.
 };
 

@@ -62,7 +62,7 @@ class FSDPMemTracker : public MemTracker {
   explicit FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& options = {});
   /// Registers what state the optimizer has already. That of a later step is seen in any case.
   template <class Optimizer>
-  requires std::is_base_of_v<nn::StepObservable, Optimizer> || std::is_base_of_v<torch::optim::Optimizer, Optimizer>
+    requires std::is_base_of_v<nn::StepObservable, Optimizer> || std::is_base_of_v<torch::optim::Optimizer, Optimizer>
   FSDPMemTracker(fsdp::ModuleRef root, Optimizer& optimizer, const MemTrackerOptions& options = {})
       : FSDPMemTracker(root, options) {
     track_external(optimizer);

@@ -10,11 +10,11 @@
 
 namespace plimsoll {
 
-/// A module's states in the order in which it first came by each. Peaks, which have no moment of their own, stand before the
-/// state that begins what they are the peak of; last, where the module did not come by that.
+/// A module's states in the order in which it first came by each. Peaks, which have no moment of their own, stand
+/// before the state that begins what they are the peak of; last, where the module did not come by that.
 ///
-/// `places` are the moments of each state within one step; `peaks` are pairs of such a beginning and its peak, and only those of
-/// peaks that there are.
+/// `places` are the moments of each state within one step; `peaks` are pairs of such a beginning and its peak, and only
+/// those of peaks that there are.
 template <class State, std::size_t kStates>
 std::vector<State> in_order_of_coming(const std::array<std::vector<Moments::Place>, kStates>& places,
                                       const std::vector<std::pair<State, State>>& peaks) {

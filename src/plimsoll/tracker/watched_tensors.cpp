@@ -61,8 +61,7 @@ void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category
     std::lock_guard lock(mutex_);
     if (category == categories::kParameter && managed_ != nullptr && managed_->owner_of(tensor)) return;
     const auto [entry, is_new] = watched_.try_emplace(
-        tensor.unsafeGetTensorImpl(),
-        Watched{WeakTensor(tensor.getIntrusivePtr()), &module, category, owner});
+        tensor.unsafeGetTensorImpl(), Watched{WeakTensor(tensor.getIntrusivePtr()), &module, category, owner});
     auto& watched = entry->second;
     watched.thread = std::this_thread::get_id();
     if (!is_new && watched.module == &module) watched.owner = owner;  // The module may have got another path.
@@ -138,7 +137,8 @@ void WatchedTensors::look_again() {
   }
   for (auto& handle : to_remove) handle.remove();
   for (const auto& seen : all) {
-    const bool unnamed = seen.tensor.requires_grad() && seen.tensor.is_leaf() && (!seen.hooked || seen.tensor.grad().defined());
+    const bool unnamed =
+        seen.tensor.requires_grad() && seen.tensor.is_leaf() && (!seen.hooked || seen.tensor.grad().defined());
     if (allocation_of(seen.tensor) != seen.allocation || unnamed) name(seen);
   }
 }

@@ -47,8 +47,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   void leave_to(const ManagedParameters* managed, ledger::CategoryId state);
   /// Names and watches what the module and all below it hold. What two modules share belongs to the first.
   void add(torch::nn::Module& module, const std::string& fqn);
-  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now. Only
-  /// what this thread was the last to add: another may be writing to its gradients at this moment.
+  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now.
+  /// Only what this thread was the last to add: another may be writing to its gradients at this moment.
   void look_again();
   /// The state that an optimizer keeps for a parameter.
   void name_state(const at::Tensor& parameter, const at::Tensor& state);

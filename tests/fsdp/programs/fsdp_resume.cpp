@@ -44,8 +44,7 @@ int run_program(int, char**) {
     distributed::init_process_group({.backend = "gloo"});
     while (std::getline(std::cin, line)) {
       const Case c(line);
-      scenarios::with_training(
-          c, at::kCPU, [](const std::string&) {}, [&](auto training) { run(*training, c); });
+      scenarios::with_training(c, at::kCPU, [](const std::string&) {}, [&](auto training) { run(*training, c); });
       distributed::barrier(distributed::default_group());
     }
     distributed::destroy_process_group();

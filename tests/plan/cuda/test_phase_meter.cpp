@@ -22,13 +22,17 @@ TEST_CASE("phases have the allocator's peaks between their borders, and what fol
   auto model = bytes(4 * kMiB);
   meter.enter("forward");
   CHECK(meter.step() == 0);
-  { const auto activation = bytes(8 * kMiB); }
+  {
+    const auto activation = bytes(8 * kMiB);
+  }
   meter.enter("backward");
   const auto gradient = bytes(2 * kMiB);
   meter.enter("optimizer");
   meter.end_step();
   CHECK_FALSE(meter.step());
-  { const auto between = bytes(16 * kMiB); }
+  {
+    const auto between = bytes(16 * kMiB);
+  }
   meter.enter("forward");
   CHECK(meter.step() == 1);
   meter.close();

@@ -63,18 +63,18 @@ TEST_CASE("the driver's launches are told with the name that the function was as
   unsigned long long id = 0;
   REQUIRE(cudaStreamGetId(stream, &id) == cudaSuccess);
   const CUfunction function = driver_function("triton_kernel");
-  check_launch(heard(Happening::kLaunch,
-                     [&] {
-                       CHECK(cuLaunchKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr, nullptr) ==
-                             CUDA_SUCCESS);
-                     }),
-               "triton_kernel", id);
-  check_launch(heard(Happening::kLaunch,
-                     [&] {
-                       CHECK(cuLaunchCooperativeKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr) ==
-                             CUDA_SUCCESS);
-                     }),
-               "triton_kernel", id);
+  check_launch(
+      heard(Happening::kLaunch,
+            [&] {
+              CHECK(cuLaunchKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr, nullptr) == CUDA_SUCCESS);
+            }),
+      "triton_kernel", id);
+  check_launch(
+      heard(Happening::kLaunch,
+            [&] {
+              CHECK(cuLaunchCooperativeKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr) == CUDA_SUCCESS);
+            }),
+      "triton_kernel", id);
   check_launch(heard(Happening::kLaunch,
                      [&] {
                        CUlaunchConfig config{};

@@ -29,8 +29,8 @@ TEST_CASE("a stream's callback is called with the stream and its argument") {
 TEST_CASE("a host function runs once, in its place on the stream, and is told") {
   OwnStream stream;
   int calls = 0;
-  const auto told = heard(Happening::kCall,
-                          [&] { REQUIRE(cudaLaunchHostFunc(stream, count_call, &calls) == cudaSuccess); });
+  const auto told =
+      heard(Happening::kCall, [&] { REQUIRE(cudaLaunchHostFunc(stream, count_call, &calls) == cudaSuccess); });
   CHECK(calls == 1);
   REQUIRE(told.size() == 1);
   CHECK(told[0].name == "host function");

@@ -120,9 +120,8 @@ TEST_CASE("captures, virtual memory and pinned memory of many threads on several
   const auto pinned = control::host().pinned;
   const auto launches = control::work().launches;
   std::atomic<std::uint64_t> replayed{0};
-  const auto token = control::listen(
-      [&](const plimsoll::pretend::Event& event) { replayed += event.replayed ? 1 : 0; },
-      plimsoll::pretend::bit(Happening::kLaunch));
+  const auto token = control::listen([&](const plimsoll::pretend::Event& event) { replayed += event.replayed ? 1 : 0; },
+                                     plimsoll::pretend::bit(Happening::kLaunch));
   Failures failures;
   std::vector<std::thread> threads;
   for (int device = 0; device < control::device_count(); ++device) {

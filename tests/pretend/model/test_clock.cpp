@@ -1,9 +1,9 @@
-#include "plimsoll/pretend/model/clock.h"
-
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <thread>
+
+#include "plimsoll/pretend/model/clock.h"
 
 namespace test_clock {
 

@@ -92,7 +92,9 @@ class SmallTorch(unittest.TestCase):
     def test_what_the_objects_define_needs_no_stub(self):
         self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
         self.plan()
-        source = 'int cudaMalloc(void) { return 0; } __attribute__((visibility("hidden"))) int cudaFree(void) { return 0; }'
+        source = (
+            'int cudaMalloc(void) { return 0; } __attribute__((visibility("hidden"))) int cudaFree(void) { return 0; }'
+        )
         by_hand = self.object(source)
         out = os.path.join(self.folder, "stubs_runtime.c")
         plan = os.path.join(self.plan_folder, "plan.json")
@@ -118,7 +120,9 @@ class SmallTorch(unittest.TestCase):
             )
         out = os.path.join(self.folder, "stubs_runtime.c")
         plan = os.path.join(self.plan_folder, "plan.json")
-        code, said = self.generate("stubs", "--plan", plan, "--face", "runtime", "--out", out, "--header", header, by_hand)
+        code, said = self.generate(
+            "stubs", "--plan", plan, "--face", "runtime", "--out", out, "--header", header, by_hand
+        )
         self.assertEqual(code, 0, said)
         self.assertEqual(generate._stub_names(out), {"cudaMemAdvise"})
 
@@ -167,7 +171,9 @@ class SmallTorch(unittest.TestCase):
     BY_NAME = 'const char* const names[] = {"cuMemMap", "cuda is busy", "nvmlInit_v2"}; int cudaFree(void);'
 
     def test_a_name_that_torch_looks_up_itself_is_needed_as_it_is(self):
-        self.library(self.torch_lib, "libc10_cuda.so", self.BY_NAME + "int use(void) { return cudaFree(); }", [self.runtime()])
+        self.library(
+            self.torch_lib, "libc10_cuda.so", self.BY_NAME + "int use(void) { return cudaFree(); }", [self.runtime()]
+        )
         self.assertEqual(self.plan()[0], 0)
         self.assertEqual(self.planned()["faces"]["driver"]["by_name"], {"cuMemMap": ["cuMemMap"]})
         self.assertEqual(self.planned()["faces"]["nvml"]["by_name"], {"nvmlInit_v2": ["nvmlInit_v2"]})

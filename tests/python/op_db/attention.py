@@ -3,9 +3,9 @@ predict for CUDA. The CPU has other algorithms, so there is nothing else to comp
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -32,7 +32,9 @@ class Noted(TorchDispatchMode):
         return result
 
 
-def compared(run: Callable[..., Any], predict: Callable[..., Any], form: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
+def compared(
+    run: Callable[..., Any], predict: Callable[..., Any], form: Callable[[Any], Any]
+) -> Iterator[tuple[str, Any]]:
     """For each algorithm that takes the sample, its name and how it differs from the prediction, or None; where torch refuses
     the sample, nothing."""
     for name, backend in ALGORITHMS.items():

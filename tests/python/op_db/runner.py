@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import sys
 import warnings
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import attention
 import torch
@@ -35,6 +37,10 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 MAX_PROBLEMS = 3
 AS_FAKE = "as torch's fake tensors have it on CUDA"
 ATTENTION = "nn.functional.scaled_dot_product_attention"
+
+
+def _ran(op, sample, backward):
+    return dict(run(op, sample, backward))
 
 
 def read_backs() -> int:
@@ -132,7 +138,9 @@ def predicted(op: Any, sample: Any, backward: bool, seen: Any = contextlib.nullc
     """What torch's fake tensors say of the same call on CUDA; nothing where they cannot say."""
     with FakeTensorMode() as mode, seen:
         try:
-            return dict(run(op, mapped(sample, lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v), backward))
+            return dict(
+                run(op, mapped(sample, lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v), backward)
+            )
         except Exception:
             return {}
 
@@ -145,7 +153,9 @@ def differences(op: Any, sample: Any, backward: bool, expected: dict[str, list[A
             return []
         fake = predicted(op, mapped(sample, on_gpu), backward)
         return [
-            AS_FAKE if fake.get(stage) == found[stage] else f"{stage}: {found[stage]} where the CPU gives {expected[stage]}"
+            AS_FAKE
+            if fake.get(stage) == found[stage]
+            else f"{stage}: {found[stage]} where the CPU gives {expected[stage]}"
             for stage in differing
         ]
     except Exception as error:
@@ -191,8 +201,8 @@ def compare_algorithms(op: Any, dtype: torch.dtype) -> dict[str, Any]:
     report["algorithms"] = {}
     for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
         there, fake = mapped(sample, on_gpu), mapped(sample, on_gpu)
-        ours = lambda: dict(run(op, there, backward))
-        theirs = lambda seen: predicted(op, fake, backward, seen)
+        ours = functools.partial(_ran, op, there, backward)
+        theirs = functools.partial(predicted, op, fake, backward)
         for name, problem in attention.compared(ours, theirs, form):
             report["algorithms"][name] = report["algorithms"].get(name, 0) + 1
             report["problems"] += [problem] if problem else []
@@ -213,8 +223,12 @@ def main() -> None:
                 try:
                     report = (compare_algorithms if op.name == ATTENTION else compare)(op, dtype)
                 except Exception as error:
-                    report = {"op": op.name, "variant": op.variant_test_name, "samples": 0,
-                              "problems": [f"sampling: {type(error).__name__}: {error}"[:300]]}
+                    report = {
+                        "op": op.name,
+                        "variant": op.variant_test_name,
+                        "samples": 0,
+                        "problems": [f"sampling: {type(error).__name__}: {error}"[:300]],
+                    }
             print(json.dumps({"number": number, **report}), file=lines, flush=True)
         print(json.dumps({"count": len(op_db)}), file=lines, flush=True)
 

@@ -8,8 +8,21 @@ from safetensors.numpy import save_file
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 DTYPES = [
-    np.bool_, np.uint8, np.int8, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn, np.int16, np.uint16, np.float16,
-    ml_dtypes.bfloat16, np.int32, np.uint32, np.float32, np.float64, np.int64, np.uint64,
+    np.bool_,
+    np.uint8,
+    np.int8,
+    ml_dtypes.float8_e5m2,
+    ml_dtypes.float8_e4m3fn,
+    np.int16,
+    np.uint16,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.int32,
+    np.uint32,
+    np.float32,
+    np.float64,
+    np.int64,
+    np.uint64,
 ]
 
 

@@ -37,7 +37,8 @@ std::unique_ptr<nn::Optimizer> optimizer_of(const std::string& name, std::vector
 std::vector<at::Tensor> parameters_of(const torch::nn::Module& module) {
   std::vector<at::Tensor> parameters;
   for (const auto& parameter : module.parameters()) {
-    if (std::none_of(parameters.begin(), parameters.end(), [&](const auto& known) { return known.is_same(parameter); })) {
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [&](const auto& known) { return known.is_same(parameter); })) {
       parameters.push_back(parameter);
     }
   }
@@ -77,7 +78,8 @@ Json run(Model model, const std::string& optimizer_name, at::Tensor batch, at::D
     entry["input"] = module.input_bytes;
     entry["output"] = module.output_bytes;
     for (const auto& [state, snapshots] : module.snapshots) {
-      for (const auto& snapshot : snapshots) entry["states"][std::string(ledger::name(state))].push_back(to_value(snapshot));
+      for (const auto& snapshot : snapshots)
+        entry["states"][std::string(ledger::name(state))].push_back(to_value(snapshot));
     }
   }
   return result;

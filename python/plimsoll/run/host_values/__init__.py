@@ -18,7 +18,6 @@ does not have is left alone.
 """
 
 import functools
-from typing import Optional
 
 from plimsoll.run.after_import import after_import
 from plimsoll.run.control import Control
@@ -27,9 +26,16 @@ from plimsoll.run.defects import Defects
 __all__ = ["install"]
 
 
-def install(control: Optional[Control], defects: Defects) -> None:
+def install(control: Control | None, defects: Defects) -> None:
     """Call after `import torch`; each library is changed when the script imports it."""
-    from plimsoll.run.host_values import accelerate, attention_masks, distributions, image_sizes, known_values, transformers
+    from plimsoll.run.host_values import (
+        accelerate,
+        attention_masks,
+        distributions,
+        image_sizes,
+        known_values,
+        transformers,
+    )
 
     defects.guarded(None, known_values.begin, control)
 

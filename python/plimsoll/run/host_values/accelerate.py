@@ -1,8 +1,9 @@
 """What the ranks of accelerate agree on by way of the device: peers hold what this rank holds, so it is what is here."""
 
 import functools
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, Dict
+from typing import Any
 
 import torch
 
@@ -30,7 +31,7 @@ def keep_generators(random: ModuleType) -> None:
     synchronize, kinds = getattr(random, "synchronize_rng_state", None), getattr(random, "RNGType", None)
     if synchronize is None or not hasattr(kinds, "GENERATOR"):
         return
-    of_kind: Dict[Any, Callable[[], torch.Generator]] = {
+    of_kind: dict[Any, Callable[[], torch.Generator]] = {
         getattr(kinds, "TORCH", None): lambda: torch.default_generator,
         getattr(kinds, "CUDA", None): _of_this_device,
     }

@@ -7,8 +7,9 @@ positions that do not rise by one the library takes several sequences to be pack
 
 import functools
 import inspect
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any
 
 import torch
 
@@ -53,6 +54,6 @@ def _asked(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_positions
 
 
-def _take_as_consecutive(positions: Optional[torch.Tensor]) -> None:
+def _take_as_consecutive(positions: torch.Tensor | None) -> None:
     if isinstance(positions, torch.Tensor) and positions.dim() > 0 and known_values.on_host(positions) is None:
         known_values.note(positions, torch.arange(positions.shape[-1]).expand(positions.shape))

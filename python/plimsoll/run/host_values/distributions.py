@@ -8,11 +8,11 @@ itself reads back whether the deviations are valid.
 
 import functools
 from types import ModuleType
-from typing import Any, List
+from typing import Any
 
 import torch
 
-_kept: List[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+_kept: list[torch.library.Library] = []  # A kernel goes with the library that it was given by.
 
 
 def take_as_valid(distribution: ModuleType) -> None:

@@ -18,8 +18,9 @@ A torch that does not tell its kernels (before 2.9) leaves both as they are: not
 import contextlib
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -32,10 +33,10 @@ _MOST_NUMBERS = 1 << 22
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _OF_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
 
-_Number = Union[bool, int, float, complex]
+_Number = bool | int | float | complex
 _Kernel = Callable[..., torch.Tensor]
-_control: Optional[Control] = None
-_kept: List[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+_control: Control | None = None
+_kept: list[torch.library.Library] = []  # A kernel goes with the library that it was given by.
 
 
 class _Thread(threading.local):
@@ -46,12 +47,12 @@ _thread = _Thread()
 
 
 class _Known(NamedTuple):
-    numbers: Union[torch.Tensor, _Number]  # flat, in the storage's order; or one number that is everywhere
+    numbers: torch.Tensor | _Number  # flat, in the storage's order; or one number that is everywhere
     dtype: torch.dtype
-    version: Optional[int]
+    version: int | None
 
 
-def _version(tensor: torch.Tensor) -> Optional[int]:
+def _version(tensor: torch.Tensor) -> int | None:
     return None if tensor.is_inference() else tensor._version
 
 
@@ -65,7 +66,7 @@ def _is_small(tensor: Any) -> bool:
     )
 
 
-def _keep(tensor: torch.Tensor, numbers: Union[torch.Tensor, _Number]) -> None:
+def _keep(tensor: torch.Tensor, numbers: torch.Tensor | _Number) -> None:
     vars(tensor.untyped_storage())[_ATTRIBUTE] = _Known(numbers, tensor.dtype, _version(tensor))
 
 
@@ -77,14 +78,14 @@ def note(tensor: torch.Tensor, numbers: torch.Tensor) -> None:
         _keep(tensor, flat)
 
 
-def _known(tensor: torch.Tensor) -> Optional[_Known]:
+def _known(tensor: torch.Tensor) -> _Known | None:
     if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.layout is not torch.strided:
         return None
     known = vars(tensor.untyped_storage()).get(_ATTRIBUTE)
     return known if known is not None and (known.dtype, known.version) == (tensor.dtype, _version(tensor)) else None
 
 
-def on_host(tensor: torch.Tensor, sent: bool = False) -> Optional[torch.Tensor]:
+def on_host(tensor: torch.Tensor, sent: bool = False) -> torch.Tensor | None:
     """What it holds, as a tensor of the host; None where that is not known. `sent`: nor where it was filled with one number."""
     known = _known(tensor)
     if known is None:
@@ -97,7 +98,7 @@ def on_host(tensor: torch.Tensor, sent: bool = False) -> Optional[torch.Tensor]:
 # -- where numbers come from -----------------------------------------------------------------------------------------------
 
 
-def begin(control: Optional[Control]) -> None:
+def begin(control: Control | None) -> None:
     """REQUIRES: torch is imported. What was sent before is not known. Without the pretend GPU's control what is read back is zeros."""
     global _control
     _control = control
@@ -105,7 +106,7 @@ def begin(control: Optional[Control]) -> None:
         return
     aten = torch.library.Library("aten", "IMPL")
     _kept.append(aten)
-    kernels: Dict[str, _Kernel] = {"_to_copy": _sent, "fill_.Scalar": _filled, "nonzero": _found}
+    kernels: dict[str, _Kernel] = {"_to_copy": _sent, "fill_.Scalar": _filled, "nonzero": _found}
     for operator in (torch.eq, torch.ne, torch.ge, torch.gt, torch.le, torch.lt):
         kernels[f"{operator.__name__}.Scalar"] = functools.partial(_compared, operator)
         kernels[f"{operator.__name__}.Tensor"] = functools.partial(_compared_with_another, operator)
@@ -147,7 +148,11 @@ def _filled(fill: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, val
 
 
 def _compared(
-    operator: Callable[[Any, Any], torch.Tensor], compare: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor, other: Any
+    operator: Callable[[Any, Any], torch.Tensor],
+    compare: _Kernel,
+    keys: torch.DispatchKeySet,
+    tensor: torch.Tensor,
+    other: Any,
 ) -> torch.Tensor:
     found = compare(keys, tensor, other)
     if _is_small(found):
@@ -167,7 +172,9 @@ def _sent_by_host(value: Any) -> Any:
     return on_host(value, sent=True) if isinstance(value, torch.Tensor) and value.device.type != "cpu" else value
 
 
-def _followed(operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *args: Any, **options: Any) -> torch.Tensor:
+def _followed(
+    operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *args: Any, **options: Any
+) -> torch.Tensor:
     """An operator whose result is not what it, or a part of it, was filled with in between."""
     found = kernel(keys, *args, **options)
     if _is_small(found):
@@ -175,7 +182,7 @@ def _followed(operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *a
     return found
 
 
-def _note_or_forget(tensor: torch.Tensor, numbers: Optional[torch.Tensor]) -> None:
+def _note_or_forget(tensor: torch.Tensor, numbers: torch.Tensor | None) -> None:
     vars(tensor.untyped_storage()).pop(_ATTRIBUTE, None)
     if numbers is not None:
         note(tensor, numbers)
@@ -219,7 +226,9 @@ class KnownValues(TorchDispatchMode):
     def ignore_compile_internals(cls) -> bool:
         return True  # Else what is compiled would run eagerly.
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         options = kwargs or {}
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **options)
@@ -244,12 +253,17 @@ def _is_decided(func: Any) -> bool:
 
 def _shape_is_by_values(func: Any) -> bool:
     """Indexing by a mask is none of these: see [Note: what is known]."""
-    return torch.Tag.dynamic_output_shape in func.tags and func._schema.name not in ("aten::nonzero", "aten::masked_select")
+    return torch.Tag.dynamic_output_shape in func.tags and func._schema.name not in (
+        "aten::nonzero",
+        "aten::masked_select",
+    )
 
 
-def _device_of(args: Tuple[Any, ...]) -> Optional[torch.device]:
+def _device_of(args: tuple[Any, ...]) -> torch.device | None:
     """None for the host's."""
-    return next((value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor) and value.is_cuda), None)
+    return next(
+        (value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor) and value.is_cuda), None
+    )
 
 
 def _as_on(device: torch.device, numbers: torch.Tensor) -> torch.Tensor:
@@ -258,12 +272,14 @@ def _as_on(device: torch.device, numbers: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def _computed_on_host(func: Any, args: Tuple[Any, ...], options: Dict[str, Any]) -> Any:
+def _computed_on_host(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What the operator gives on the host; None where not all of its arguments are known there."""
     given = [value for value in tree_leaves((args, options)) if isinstance(value, torch.Tensor)]
     if any(tensor.device.type != "cpu" and on_host(tensor) is None for tensor in given):
         return None
-    args, options = tree_map_only(torch.Tensor, lambda tensor: on_host(tensor) if tensor.is_cuda else tensor, (args, options))
+    args, options = tree_map_only(
+        torch.Tensor, lambda tensor: on_host(tensor) if tensor.is_cuda else tensor, (args, options)
+    )
     args, options = tree_map_only(torch.device, lambda _: torch.device("cpu"), (args, options))
     return func(*args, **options)
 

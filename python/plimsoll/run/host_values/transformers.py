@@ -8,8 +8,9 @@ finds is noted for the thread that asks, and is the answer to the question that 
 
 import functools
 import threading
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, Dict
+from typing import Any
 
 import torch
 
@@ -81,7 +82,7 @@ def _is_over(defects: Defects) -> bool:
 
 
 def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
-    asked: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    asked: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "_get_stopping_criteria": _begin,
         "_has_unfinished_sequences": functools.partial(_has_unfinished, defects),
         "_beam_search_has_unfinished_sequences": _beams_go_on,
@@ -110,7 +111,9 @@ def _begin(get_criteria: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Callable[..., bool]:
-    def answered(self: Any, this_peer_finished: Any, synced_gpus: bool, device: Any, *args: Any, **options: Any) -> bool:
+    def answered(
+        self: Any, this_peer_finished: Any, synced_gpus: bool, device: Any, *args: Any, **options: Any
+    ) -> bool:
         unfinished = has_unfinished(self, this_peer_finished, synced_gpus, device, *args, **options)
         if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
             return unfinished

@@ -25,11 +25,12 @@ Device memory is never saved by this package: every allocation that torch makes 
 """
 
 import sys
-from typing import Any, Dict
+from typing import Any
 
 __all__ = ["install", "script_ended"]
 
 _installed = False
+
 
 def install() -> None:
     """Makes torch.distributed run alone. Call after ``import torch``, before the user's code; once is enough.
@@ -44,10 +45,20 @@ def install() -> None:
     _installed = True
 
     from plimsoll.run.after_import import after_import
-    from plimsoll.run.lone_rank import checkpoint, cpu_backend, cpu_ddp, fsdp1_state, left_works, objects
-    from plimsoll.run.lone_rank import pieces, pipelining, same_values, store
+    from plimsoll.run.lone_rank import (
+        checkpoint,
+        cpu_backend,
+        cpu_ddp,
+        fsdp1_state,
+        left_works,
+        objects,
+        pieces,
+        pipelining,
+        same_values,
+        store,
+    )
 
-    replacements: Dict[str, Any] = {}
+    replacements: dict[str, Any] = {}
     replacements.update(store.replacements())
     replacements.update(cpu_backend.replacements())
     replacements.update(objects.replacements())
@@ -70,7 +81,7 @@ def script_ended() -> None:
         left_works.let_the_watchdog_look()
 
 
-def _rebind(replacements: Dict[str, Any]) -> None:
+def _rebind(replacements: dict[str, Any]) -> None:
     """Gives every module of torch that already holds one of these names the replacement.
 
     torch's modules import these names from one another, so that one assignment would not reach all of them.

@@ -12,8 +12,9 @@ rank that is not the coordinator, for the metadata of the whole is not made ther
 import dataclasses
 import functools
 import threading
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, List
+from typing import Any
 
 from plimsoll.run.after_import import after_import
 
@@ -31,7 +32,7 @@ def _planner_imported(planner: ModuleType) -> None:
     dedup, validate = planner.dedup_save_plans, planner._validate_global_plan
 
     @functools.wraps(dedup)
-    def keep_own(all_plans: List[Any], *args: Any, **options: Any) -> List[Any]:
+    def keep_own(all_plans: list[Any], *args: Any, **options: Any) -> list[Any]:
         if len(all_plans) == 1:
             return dedup(all_plans, *args, **options)
         return [
@@ -40,7 +41,7 @@ def _planner_imported(planner: ModuleType) -> None:
         ]
 
     @functools.wraps(validate)
-    def accept(global_plan: List[Any], metadata: Any) -> Any:
+    def accept(global_plan: list[Any], metadata: Any) -> Any:
         if len(global_plan) > 1:  # the answer for a plan of nothing is "valid" in the words of this version of torch
             metadata = dataclasses.replace(metadata, state_dict_metadata={})
         return validate(global_plan, metadata)

@@ -9,7 +9,7 @@ DistributedDataParallel around a module on the CPU asks for more than FakeProces
 """
 
 from types import SimpleNamespace
-from typing import Any, Dict
+from typing import Any
 
 from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d
@@ -89,7 +89,7 @@ def _say_that_fake_work_is_done() -> None:
         setattr(work, name, lambda self, ask=ask: int(self._get_op_type()) == unknown or ask(self))
 
 
-def replacements() -> Dict[str, Any]:
+def replacements() -> dict[str, Any]:
     if _real_gloo is None:
         return {}
     fake = _distributed_c10d.FakeProcessGroup

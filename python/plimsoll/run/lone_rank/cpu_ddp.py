@@ -22,7 +22,7 @@ _thread = _Thread()
 
 
 def _mean(state: Any, bucket: Any) -> "torch.futures.Future[torch.Tensor]":
-    mean: "torch.futures.Future[torch.Tensor]" = torch.futures.Future()
+    mean: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     mean.set_result(bucket.buffer())
     return mean
 

@@ -13,7 +13,8 @@ its input. It holds for collectives called from Python on a group whose CPU back
 """
 
 import functools
-from typing import Any, Callable, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d
@@ -49,7 +50,7 @@ def _is_ours(group: Any, tensor: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" and has_gloo(group)
 
 
-def _op_of(arguments: Tuple[Any, ...], options: Any) -> Any:
+def _op_of(arguments: tuple[Any, ...], options: Any) -> Any:
     """The reduction: in the options of the call, or an argument of its own, or the default."""
     for value in (*arguments, *options.values()):
         value = getattr(value, "reduceOp", value)
@@ -58,21 +59,21 @@ def _op_of(arguments: Tuple[Any, ...], options: Any) -> Any:
     return _Op.SUM
 
 
-def _all_reduce(group: Any, arguments: Tuple[Any, ...], op: Any) -> None:
+def _all_reduce(group: Any, arguments: tuple[Any, ...], op: Any) -> None:
     tensors = arguments[0]
     for tensor in [tensors] if isinstance(tensors, torch.Tensor) else tensors:
         if _is_ours(group, tensor):
             _answer(tensor, tensor, op, group.size())
 
 
-def _reduce(group: Any, arguments: Tuple[Any, ...], op: Any) -> None:
+def _reduce(group: Any, arguments: tuple[Any, ...], op: Any) -> None:
     roots = [getattr(value, "rootRank", value) for value in arguments[1:]]
     root = next((value for value in roots if isinstance(value, int)), 0)
     if group.rank() == root:
         _all_reduce(group, arguments, op)
 
 
-def _reduce_scatter(group: Any, arguments: Tuple[Any, ...], op: Any) -> None:
+def _reduce_scatter(group: Any, arguments: tuple[Any, ...], op: Any) -> None:
     size, rank = group.size(), group.rank()
     outputs, inputs = arguments[:2]
     for output, given in [(outputs, inputs)] if isinstance(outputs, torch.Tensor) else zip(outputs, inputs):

@@ -16,8 +16,9 @@ Not known: the state of a rank that holds no element of any parameter. Its state
 
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -32,7 +33,7 @@ _FSDP = "torch.distributed.fsdp.fully_sharded_data_parallel"
 class _Loaded(NamedTuple):
     """What a script asked to be made loadable."""
 
-    given: Dict[str, Any]
+    given: dict[str, Any]
     model: Any
     optimizer: Any
 
@@ -40,9 +41,9 @@ class _Loaded(NamedTuple):
 class _Now(threading.local):
     """What the call that runs was given, where torch does not hand it on. Held no longer than the call: it has tensors."""
 
-    units: Dict[str, Any] = {}  # FSDPParamInfo by a parameter's name
-    state: Dict[Any, Dict[str, Any]] = {}  # the optimizer's
-    loaded: Optional[_Loaded] = None
+    units: dict[str, Any] = {}  # FSDPParamInfo by a parameter's name
+    state: dict[Any, dict[str, Any]] = {}  # the optimizer's
+    loaded: _Loaded | None = None
 
 
 _now = _Now()
@@ -51,7 +52,7 @@ _now = _Now()
 # -- what the metadata tells ---------------------------------------------------------------------------------------------------
 
 
-def _held_by_ranks(unit: Any, name: str) -> Iterator[Tuple[int, int]]:
+def _held_by_ranks(unit: Any, name: str) -> Iterator[tuple[int, int]]:
     """The ranks that hold some of a parameter, in the group that shards it, each with how many elements."""
     flat, index = unit.handle.flat_param, unit.param_indices[name]
     piece, start = flat._sharded_size.numel(), 0
@@ -79,14 +80,14 @@ def _is_trained(unit: Any, name: str) -> bool:
 class _Named(NamedTuple):
     """A parameter of the optimizer."""
 
-    names: Tuple[str, ...]
+    names: tuple[str, ...]
     has_state: bool
 
 
-def _names_at_peers(parameters: List[_Named], units: Dict[str, Any]) -> List[_Named]:
+def _names_at_peers(parameters: list[_Named], units: dict[str, Any]) -> list[_Named]:
     """Those of which only peers have state."""
     any_state = any(parameter.has_state for parameter in parameters)
-    here: Dict[int, bool] = {}  # by unit: whether those that this rank holds have state
+    here: dict[int, bool] = {}  # by unit: whether those that this rank holds have state
     for parameter in parameters:
         name = parameter.names[0]
         if name in units and _is_trained(units[name], name) and _is_held(units[name], name):
@@ -104,11 +105,11 @@ def _names_at_peers(parameters: List[_Named], units: Dict[str, Any]) -> List[_Na
 def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(map_keys)
     def call(
-        optim_state_dict: Dict[str, Any],
+        optim_state_dict: dict[str, Any],
         group: Any,
-        param_key_to_param: Dict[Any, Any],
-        param_to_fqns: Dict[Any, List[str]],
-        fqn_to_fsdp_param_info: Dict[str, Any],
+        param_key_to_param: dict[Any, Any],
+        param_to_fqns: dict[Any, list[str]],
+        fqn_to_fsdp_param_info: dict[str, Any],
         merge_keys: bool = False,
     ) -> Any:
         units, has_state = fqn_to_fsdp_param_info, optim_state_dict["state"]
@@ -117,7 +118,7 @@ def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[.
         def key_of(parameter: _Named) -> Any:
             return utils._OptimStateKey(parameter.names, parameter.names[0] in units)
 
-        def gathered(mine: List[Any]) -> List[List[Any]]:
+        def gathered(mine: list[Any]) -> list[list[Any]]:
             ranks = [[key for key in mine if not key.is_fsdp_managed] for _ in range(dist.get_world_size(group))]
             managed = [key for key in mine if key.is_fsdp_managed]
             for key in managed + [key_of(parameter) for parameter in _names_at_peers(parameters, units)]:
@@ -140,14 +141,16 @@ def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[.
 # -- of which kinds and sizes it is --------------------------------------------------------------------------------------------
 
 
-def _kinds(utils: ModuleType, state: Dict[str, Any]) -> Any:
+def _kinds(utils: ModuleType, state: dict[str, Any]) -> Any:
     """As `_allgather_state_info` tells of a state; nothing is read from the device."""
     info = utils.StateInfo({}, {}, {})
     for name, value in utils.sorted_items(state):
         if not torch.is_tensor(value):
             info.non_tensors[name] = value
         elif value.dim() == 0:
-            info.scalar_tensors[name] = value.clone() if value.device.type == "cpu" else torch.zeros((), dtype=value.dtype)
+            info.scalar_tensors[name] = (
+                value.clone() if value.device.type == "cpu" else torch.zeros((), dtype=value.dtype)
+            )
         else:
             info.tensors[name] = utils._PosDimTensorInfo(value.shape, value.dtype)
     return info
@@ -159,14 +162,14 @@ def _is_empty(info: Any) -> bool:
 
 def _asking_for_kinds(utils: ModuleType, all_gather: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(all_gather)
-    def call(fsdp_state: Any, input_states: Dict[str, Any]) -> Any:
+    def call(fsdp_state: Any, input_states: dict[str, Any]) -> Any:
         unit = _now.units.get(next(iter(input_states), ""))
         if unit is None:
             return all_gather(fsdp_state, input_states)
         models = [*input_states.values(), *_now.state.values()]
         model = next((state for state in models if state), {})
 
-        def gathered(mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+        def gathered(mine: dict[str, Any]) -> list[dict[str, Any]]:
             ranks = [dict.fromkeys(mine, utils.StateInfo({}, {}, {})) for _ in range(fsdp_state.world_size)]
             for name, info in mine.items():
                 if _is_empty(info) and not _is_held(unit, name):
@@ -190,7 +193,9 @@ def _asking_for_kinds(utils: ModuleType, all_gather: Callable[..., Any]) -> Call
 
 def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(convert)
-    def call(keys: Any, param_keys: Any, units: Dict[str, Any], state: Dict[Any, Any], *args: Any, **options: Any) -> Any:
+    def call(
+        keys: Any, param_keys: Any, units: dict[str, Any], state: dict[Any, Any], *args: Any, **options: Any
+    ) -> Any:
         _now.units, _now.state = units, state
         try:
             return convert(keys, param_keys, units, state, *args, **options)
@@ -203,7 +208,7 @@ def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
 # -- what rank 0 read ----------------------------------------------------------------------------------------------------------
 
 
-def _whole_state(utils: ModuleType, loaded: _Loaded) -> Dict[str, Any]:
+def _whole_state(utils: ModuleType, loaded: _Loaded) -> dict[str, Any]:
     """The state dict of the whole model, of the kinds that this rank's optimizer has, with shapes for tensors."""
     optimizer = loaded.optimizer
     own = optimizer.state_dict() if optimizer is not None else {"state": {}}
@@ -216,7 +221,7 @@ def _whole_state(utils: ModuleType, loaded: _Loaded) -> Dict[str, Any]:
     names_of = utils._get_param_to_fqns(loaded.model)
     parameters = utils._get_param_key_to_param(optimizer)
     units = utils._get_fqn_to_fsdp_param_info(loaded.model)
-    state: Dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for key, parameter in parameters.items():
         for name in names_of[parameter]:
             unit = units.get(name)
@@ -236,7 +241,7 @@ def _receiving(utils: ModuleType, broadcast: Callable[..., Any]) -> Callable[...
         return value.cpu() if value.dim() == 0 else utils._PosDimTensorInfo(value.shape, value.dtype)
 
     @functools.wraps(broadcast)
-    def call(fsdp_state: Any, optim_state: Dict[str, Any], group: Any) -> Any:
+    def call(fsdp_state: Any, optim_state: dict[str, Any], group: Any) -> Any:
         loaded = _now.loaded
         if loaded is None or dist.get_rank(group) == 0:
             return broadcast(fsdp_state, optim_state, group=group)
@@ -252,7 +257,9 @@ def _receiving(utils: ModuleType, broadcast: Callable[..., Any]) -> Callable[...
 
 def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load)
-    def call(optim_state_dict: Dict[str, Any], model: Any, optim_input: Any = None, optim: Any = None, **options: Any) -> Any:
+    def call(
+        optim_state_dict: dict[str, Any], model: Any, optim_input: Any = None, optim: Any = None, **options: Any
+    ) -> Any:
         _now.loaded = _Loaded(optim_state_dict or {}, model, optim)
         try:
             return load(optim_state_dict, model, optim_input, optim, **options)
@@ -266,7 +273,7 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _utils_imported(utils: ModuleType) -> None:
-    replacements: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    replacements: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "_map_param_key_to_optim_keys": functools.partial(_mapping_keys, utils),
         "_allgather_state_info": functools.partial(_asking_for_kinds, utils),
         "_convert_state_with_orig_params": _converting,

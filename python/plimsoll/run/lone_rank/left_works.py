@@ -15,7 +15,8 @@ more than a tenth of a second. Not told apart: of which group a collective is.
 """
 
 import functools
-from typing import Any, Callable, Dict, List
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch._C import _distributed_c10d
@@ -47,8 +48,8 @@ _IN_PLACE = {int(getattr(_distributed_c10d.OpType, name)) for name in ("ALLREDUC
 
 class _Shelf:
     def __init__(self) -> None:
-        self._of_this_step: List[Any] = []
-        self._of_earlier: List[Any] = []
+        self._of_this_step: list[Any] = []
+        self._of_earlier: list[Any] = []
         self._backward = -1  # autograd's number of the one that the works of this step were made in
         self.is_left_to_watchdog = False
         self.has_hook_in_cpp = False
@@ -97,7 +98,7 @@ def _telling(collective: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _see_collectives() -> None:
     """Once, and only in a script that leaves works: other scripts' collectives are called as they are."""
     group = distributed_c10d.ProcessGroup
@@ -146,7 +147,7 @@ def _works_keep_tensors() -> bool:
     return (int(major), int(minor)) >= (2, 8)
 
 
-def replacements() -> Dict[str, Any]:
+def replacements() -> dict[str, Any]:
     if not _works_keep_tensors():
         return {}
     work = _distributed_c10d.Work

@@ -15,15 +15,16 @@ Where it is known what the peers have, `peers_have` says so to ``all_gather_obje
 import contextlib
 import pickle
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d as c10d
 
 
 class _Peers(threading.local):
-    gathered: Optional[Callable[[Any], List[Any]]] = None
-    broadcast: Optional[List[Any]] = None
+    gathered: Callable[[Any], list[Any]] | None = None
+    broadcast: list[Any] | None = None
 
 
 _peers = _Peers()
@@ -31,7 +32,7 @@ _peers = _Peers()
 
 @contextlib.contextmanager
 def peers_have(
-    gathered: Optional[Callable[[Any], List[Any]]] = None, broadcast: Optional[List[Any]] = None
+    gathered: Callable[[Any], list[Any]] | None = None, broadcast: list[Any] | None = None
 ) -> Iterator[None]:
     """In this thread, a gather gives ``gathered(this rank's object)``, an object for each rank of the group; what another rank
     broadcasts is `broadcast`."""
@@ -48,7 +49,7 @@ def _device_for_objects(group: Any) -> Any:
     return choose(group)
 
 
-def _rank_in(group: Any, global_rank: Optional[int], group_rank: Optional[int]) -> int:
+def _rank_in(group: Any, global_rank: int | None, group_rank: int | None) -> int:
     """The rank in `group` that an argument pair such as (src, group_src) names; by default that of global rank 0."""
     if group_rank is not None:
         if global_rank is not None:
@@ -73,12 +74,12 @@ def _exchange_sizes(local_size: torch.Tensor, group: Any, size: int, device: Any
     c10d.all_gather([sizes[i].unsqueeze(dim=0) for i in range(size)], local_size, group=group)
 
 
-def _slots(bytes_each: int, size: int, device: Any) -> List[torch.Tensor]:
+def _slots(bytes_each: int, size: int, device: Any) -> list[torch.Tensor]:
     whole = torch.empty(bytes_each * size, dtype=torch.uint8, device=device)
     return [whole[bytes_each * i : bytes_each * (i + 1)] for i in range(size)]
 
 
-def all_gather_object(object_list: List[Any], obj: Any, group: Any = None) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     if _is_outside(group, "all_gather_object"):
         return
     device, size = _device_for_objects(group), c10d.get_world_size(group)
@@ -95,10 +96,10 @@ def all_gather_object(object_list: List[Any], obj: Any, group: Any = None) -> No
 
 def gather_object(
     obj: Any,
-    object_gather_list: Optional[List[Any]] = None,
-    dst: Optional[int] = None,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
     group: Any = None,
-    group_dst: Optional[int] = None,
+    group_dst: int | None = None,
 ) -> None:
     if _is_outside(group, "gather_object"):
         return
@@ -117,11 +118,11 @@ def gather_object(
 
 
 def broadcast_object_list(
-    object_list: List[Any],
-    src: Optional[int] = None,
+    object_list: list[Any],
+    src: int | None = None,
     group: Any = None,
     device: Any = None,
-    group_src: Optional[int] = None,
+    group_src: int | None = None,
 ) -> None:
     if _is_outside(group, "broadcast_object_list"):
         return
@@ -147,11 +148,11 @@ def broadcast_object_list(
 
 
 def scatter_object_list(
-    scatter_object_output_list: List[Any],
-    scatter_object_input_list: Optional[List[Any]] = None,
-    src: Optional[int] = None,
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None,
     group: Any = None,
-    group_src: Optional[int] = None,
+    group_src: int | None = None,
 ) -> None:
     if _is_outside(group, "scatter_object_list"):
         return
@@ -182,11 +183,11 @@ def scatter_object_list(
 
 
 def recv_object_list(
-    object_list: List[Any],
-    src: Optional[int] = None,
+    object_list: list[Any],
+    src: int | None = None,
     group: Any = None,
     device: Any = None,
-    group_src: Optional[int] = None,
+    group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
     if _is_outside(group, "recv_object_list"):
@@ -206,6 +207,6 @@ def recv_object_list(
     return source
 
 
-def replacements() -> Dict[str, Any]:
+def replacements() -> dict[str, Any]:
     functions = (all_gather_object, gather_object, broadcast_object_list, scatter_object_list, recv_object_list)
     return {function.__name__: function for function in functions}

@@ -7,10 +7,12 @@ asked for. A piece is a view, has no bytes, or is of numbers on the CPU: no allo
 """
 
 import functools
+from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, Iterator, List
+from typing import Any
 
 import torch
+
 from plimsoll.run import collector
 from plimsoll.run.after_import import after_import
 
@@ -68,7 +70,7 @@ def _cut_when_asked(module: ModuleType) -> None:
     setattr(module, _FUNCTION, cut_when_asked)
 
 
-def strided_piece(size: int, split_factor: int, number: int, which: int) -> List[range]:
+def strided_piece(size: int, split_factor: int, number: int, which: int) -> list[range]:
     """The indices of piece `which` of `number` of a dimension of `size` that is cut into `split_factor` parts, and each part into
     `number` pieces."""
     ranges = []
@@ -94,7 +96,9 @@ def _count_for_one(placements: ModuleType) -> None:
     size_and_offset = strided_shard.local_shard_size_and_offset
 
     @functools.wraps(size_and_offset)
-    def count_for_one(self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST) -> Any:
+    def count_for_one(
+        self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST
+    ) -> Any:
         numbers = (curr_local_size, self.split_factor, num_chunks, rank)
         are_plain = _makes_plain_indices() and all(type(number) is int for number in numbers)
         if not (are_plain and curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):

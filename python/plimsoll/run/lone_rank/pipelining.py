@@ -16,8 +16,9 @@ import dataclasses
 import functools
 import os
 import pickle
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, Dict, NamedTuple, NoReturn, Optional, Tuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch.distributed as dist
 
@@ -26,13 +27,13 @@ from plimsoll.run.after_import import after_import
 
 class _SentOn(NamedTuple):
     stage_index: int
-    metas: Tuple[Any, ...]
+    metas: tuple[Any, ...]
 
 
-_sent_on: Dict[Tuple[int, int], _SentOn] = {}  # by the pipeline: its group and its number of stages
+_sent_on: dict[tuple[int, int], _SentOn] = {}  # by the pipeline: its group and its number of stages
 
 
-def _pipeline_of(stage: Any) -> Tuple[int, int]:
+def _pipeline_of(stage: Any) -> tuple[int, int]:
     return (id(stage.group), stage.num_stages)
 
 
@@ -46,7 +47,7 @@ def _tell_later_runs(sent: _SentOn, num_stages: int) -> None:
             pickle.dump((num_stages, tuple(sent)), file)
 
 
-def _told_by_earlier_run(num_stages: int) -> Optional[_SentOn]:
+def _told_by_earlier_run(num_stages: int) -> _SentOn | None:
     """None where no file is named, or none was written."""
     path = os.environ.get(_VARIABLE)
     if not path or not os.path.exists(path):
@@ -82,7 +83,7 @@ def _stage_imported(module: ModuleType) -> None:
 def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
     infer, send = stage_type._forward_metadata_inference, stage_type._send_meta
 
-    def inputs(stage: Any) -> Tuple[Any, ...]:
+    def inputs(stage: Any) -> tuple[Any, ...]:
         given = stage._user_meta.inputs
         sent_on = _sent_on.get(_pipeline_of(stage)) or _told_by_earlier_run(stage.num_stages)
         if given is None and sent_on is not None and sent_on.stage_index < stage.stage_index:
@@ -92,7 +93,7 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
         # What another stage computed has a gradient; an example tensor need not say so.
         return tuple(_with_grad(meta, stage._lone_has_backward) for meta in given)
 
-    def output_grads(stage: Any) -> Tuple[Any, ...]:
+    def output_grads(stage: Any) -> tuple[Any, ...]:
         return tuple(_with_grad(meta, False) if meta.requires_grad else None for meta in stage._stage_meta.outputs)
 
     def receive(self: Any, src_stage: int) -> Any:

@@ -8,7 +8,8 @@ All the operations run as well, so device memory is as without it.
 
 import functools
 import weakref
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch._C import _distributed_c10d
@@ -31,9 +32,9 @@ class SameValues(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sent: Dict[int, _Sent] = {}  # by the address of torch's storage object
+        self._sent: dict[int, _Sent] = {}  # by the address of torch's storage object
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if func is _aten.copy_.default:
@@ -59,13 +60,13 @@ class SameValues(TorchDispatchMode):
         elif target.device.type != "cpu":
             self._remember(target, source if source.device.type == "cpu" else self._contents(source))
 
-    def _remember(self, target: torch.Tensor, contents: Optional[torch.Tensor]) -> None:
+    def _remember(self, target: torch.Tensor, contents: torch.Tensor | None) -> None:
         if contents is not None and target.is_contiguous():
             storage = target.untyped_storage()
             flat = contents.detach().to(target.dtype, copy=True).reshape(-1)
             self._sent[storage._cdata] = _Sent(StorageWeakRef(storage), target.storage_offset(), flat)
 
-    def _contents(self, tensor: torch.Tensor) -> Optional[torch.Tensor]:
+    def _contents(self, tensor: torch.Tensor) -> torch.Tensor | None:
         if tensor.device.type == "cpu":
             return tensor
         sent = self._sent.get(tensor.untyped_storage()._cdata)
@@ -118,7 +119,7 @@ def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return call
 
 
-def replacements() -> Dict[str, Any]:
+def replacements() -> dict[str, Any]:
     reducer = _distributed_c10d.Reducer
     reducer._rebuild_buckets = _rebuilding(reducer._rebuild_buckets)
     verify = "_verify_params_across_processes"

@@ -18,8 +18,9 @@ import inspect
 import os
 import re
 import threading
+from collections.abc import Callable, Iterator, MutableMapping
 from datetime import timedelta
-from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Set, Union
+from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, distributed_c10d
@@ -30,9 +31,9 @@ _NCCL_ID_BYTES = 128
 _NCCL_ID_KEY = re.compile(r"(?:^|/)(?:\d+|\d+:\d+|UniqueNCCLID:\d+)$")
 
 # A store's Python half must outlive the C++ objects that hold its other half, background threads included.
-_alive: List["LoneStore"] = []
+_alive: list["LoneStore"] = []
 
-Value = Union[str, bytes]
+Value = str | bytes
 
 
 def _to_bytes(value: Value) -> bytes:
@@ -49,11 +50,11 @@ def _world_size_of_environment() -> int:
 class LoneStore(Store):
     """A key-value store with one member. Thread-safe; it never blocks."""
 
-    def __init__(self, world_size: Optional[int] = None, values: Optional[MutableMapping[str, bytes]] = None) -> None:
+    def __init__(self, world_size: int | None = None, values: MutableMapping[str, bytes] | None = None) -> None:
         super().__init__()
         self._values: MutableMapping[str, bytes] = {} if values is None else values
-        self._set_by_peers: Set[str] = set()
-        self._queues: Dict[str, List[bytes]] = {}
+        self._set_by_peers: set[str] = set()
+        self._queues: dict[str, list[bytes]] = {}
         self._lock = threading.RLock()
         self._world_size = world_size if world_size and world_size > 0 else _world_size_of_environment()
         _alive.append(self)
@@ -93,11 +94,11 @@ class LoneStore(Store):
                 return desired
             return self._values.get(key, expected)
 
-    def check(self, keys: List[str]) -> bool:
+    def check(self, keys: list[str]) -> bool:
         with self._lock:
             return all(key in self._values or key in self._set_by_peers for key in keys)
 
-    def wait(self, keys: List[str], timeout: Optional[timedelta] = None) -> None:
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         with self._lock:
             self._set_by_peers.update(keys)
 
@@ -114,14 +115,14 @@ class LoneStore(Store):
         with self._lock:
             return len(self._values)
 
-    def list_keys(self) -> List[str]:
+    def list_keys(self) -> list[str]:
         with self._lock:
             return list(self._values)
 
-    def multi_get(self, keys: List[str]) -> List[bytes]:
+    def multi_get(self, keys: list[str]) -> list[bytes]:
         return [self.get(key) for key in keys]
 
-    def multi_set(self, keys: List[str], values: List[Value]) -> None:
+    def multi_set(self, keys: list[str], values: list[Value]) -> None:
         for key, value in zip(keys, values):
             self.set(key, value)
 
@@ -166,12 +167,12 @@ class TCPStore(LoneStore):
         self,
         host_name: str,
         port: int,
-        world_size: Optional[int] = None,
+        world_size: int | None = None,
         is_master: bool = False,
         timeout: timedelta = timedelta(seconds=300),
         wait_for_workers: bool = True,
         multi_tenant: bool = False,
-        master_listen_fd: Optional[int] = None,
+        master_listen_fd: int | None = None,
         use_libuv: bool = True,
     ) -> None:
         super().__init__(world_size)
@@ -247,7 +248,7 @@ def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None
     return call
 
 
-def replacements() -> Dict[str, Any]:
+def replacements() -> dict[str, Any]:
     return {
         "TCPStore": TCPStore,
         "FileStore": FileStore,

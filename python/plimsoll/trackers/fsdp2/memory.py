@@ -2,7 +2,8 @@
 
 import functools
 import threading
-from typing import Any, Callable, List, Optional, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
@@ -169,7 +170,7 @@ def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Called twice by foreach_reduce: with what is reduced from, and with what was reduced, among replicas too."""
 
     @functools.wraps(function)
-    def tell(tensor: torch.Tensor, factor: Optional[float]) -> None:
+    def tell(tensor: torch.Tensor, factor: float | None) -> None:
         group = _thread.reducing
         if group is not None:
             _thread.divisions += 1
@@ -247,7 +248,7 @@ def _for(use: Use) -> Wrap:
 
 
 # Whose function, its name, and what stands in its place.
-FUNCTIONS: List[Tuple[Any, str, Wrap]] = [
+FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (FSDPParamGroup, "unshard", of_group),
     (FSDPParamGroup, "wait_for_unshard", of_group),
     (FSDPParamGroup, "_to_sharded_post_forward", of_group),
@@ -266,7 +267,7 @@ FUNCTIONS: List[Tuple[Any, str, Wrap]] = [
     (collectives, "_div_if_needed", _div_if_needed),
     (collectives, "torch", lambda _: _Torch()),
 ]
-PROPERTIES: List[Tuple[Any, str, Wrap]] = [
+PROPERTIES: list[tuple[Any, str, Wrap]] = [
     (FSDPParam, "all_gather_inputs", _for(Use.ALL_GATHER_INPUT)),
     (FSDPParam, "unsharded_zero_grad_data", _for(Use.UNSHARDED_GRAD)),
 ]

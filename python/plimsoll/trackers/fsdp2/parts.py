@@ -1,6 +1,7 @@
 """What FSDP2 consists of, as the native part asks: states, their groups of parameters, and what these hold."""
 
-from typing import Any, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.distributed.fsdp import FSDPModule
@@ -11,7 +12,7 @@ from plimsoll.trackers.fsdp2.memory import adopt
 from plimsoll.trackers.fsdp2.patches import patches
 
 
-def state_of(module: torch.nn.Module) -> Optional[Tuple[Any, List[torch.nn.Module], List[Any]]]:
+def state_of(module: torch.nn.Module) -> tuple[Any, list[torch.nn.Module], list[Any]] | None:
     if not isinstance(module, FSDPModule):
         return None
     state = module._get_fsdp_state()
@@ -30,11 +31,11 @@ def device_of(root: torch.nn.Module) -> torch.device:
     return root._get_fsdp_state()._device
 
 
-def held_by(group: Any) -> List[Tuple[Use, torch.Tensor]]:
+def held_by(group: Any) -> list[tuple[Use, torch.Tensor]]:
     return [(use, tensor) for use, tensor in _held_by(group) if tensor is not None]
 
 
-def _held_by(group: Any) -> Iterator[Tuple[Use, Optional[torch.Tensor]]]:
+def _held_by(group: Any) -> Iterator[tuple[Use, torch.Tensor | None]]:
     in_backward = group._training_state in (TrainingState.PRE_BACKWARD, TrainingState.POST_BACKWARD)
     for param in group.fsdp_params:
         yield Use.SHARDED_PARAM, param._sharded_param_data

@@ -6,7 +6,8 @@ bound methods, and are exchanged in their place in the module's own lists.
 
 import functools
 import threading
-from typing import Any, Callable, List, Tuple
+from collections.abc import Callable
+from typing import Any
 
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
@@ -32,8 +33,10 @@ class Patches:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._users = 0
-        self._originals: List[Tuple[Any, str, Any]] = []
-        self._exchanged: List[Tuple[Callable[[], Any], int]] = []  # where: a weak reference to a table, and the place in it
+        self._originals: list[tuple[Any, str, Any]] = []
+        self._exchanged: list[
+            tuple[Callable[[], Any], int]
+        ] = []  # where: a weak reference to a table, and the place in it
 
     def acquire(self) -> None:
         with self._lock:
@@ -82,7 +85,9 @@ class Patches:
                 if hook is None or hasattr(hook, _ORIGINAL):
                     continue
                 before = any(table is module._forward_pre_hooks for module in state._modules)
-                table[one.id] = around = (stages.around_pre_forward if before else stages.around_post_forward)(state, hook)
+                table[one.id] = around = (stages.around_pre_forward if before else stages.around_post_forward)(
+                    state, hook
+                )
                 setattr(around, _ORIGINAL, hook)
                 self._exchanged.append((one.hooks_dict_ref, one.id))
 

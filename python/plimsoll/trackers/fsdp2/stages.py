@@ -5,10 +5,16 @@ each has them, and the last of them to run ends the state's forward.
 """
 
 import functools
-from typing import Any, Callable, List, Optional, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, get_eval_frame_callback, set_code_exec_strategy
+from torch._C._dynamo.eval_frame import (
+    _FrameAction,
+    _FrameExecStrategy,
+    get_eval_frame_callback,
+    set_code_exec_strategy,
+)
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -17,7 +23,7 @@ from plimsoll.native import _C, Stage
 from plimsoll.trackers.fsdp2.memory import Wrap, of_group
 
 # Called with a state and its module where a forward begins.
-on_forward: Optional[Callable[[Any, torch.nn.Module], None]] = None
+on_forward: Callable[[Any, torch.nn.Module], None] | None = None
 
 
 # -- forward: see [Note: stages of forward] ----------------------------------------------------------------------------------
@@ -70,7 +76,9 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def tell(root: Any, output: Any) -> Any:
-        incomplete = [state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward]
+        incomplete = [
+            state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward
+        ]
         for state in reversed(incomplete):
             _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
         result = function(root, output)
@@ -119,7 +127,7 @@ def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
-FUNCTIONS: List[Tuple[Any, str, Wrap]] = [
+FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (FSDPParamGroup, "pre_backward", _pre_backward),
     (FSDPParamGroup, "post_backward", _post_backward),
     (FSDPState, "_force_complete_incomplete_states", _force_complete),

@@ -18,11 +18,12 @@
 #include "plimsoll/capture/registry.h"
 
 // [Note: the size of a block]
-// The trace tells what was asked for; the allocator counts the block it took, which is larger by rounding and by a rest that
-// is too small to be split off. It changes its statistics right after telling of the block, under the same lock. So the last
-// block of a device is *unsettled*: the registry has its size rounded up to the allocator's smallest unit, which is right
-// most of the time and never too much; at the next event of the device, or when somebody wants to look, the allocator's
-// total says by how much it is short. One look at the statistics for each block, and the books are the allocator's own.
+// The trace tells what was asked for; the allocator counts the block it took, which is larger by rounding and by a rest
+// that is too small to be split off. It changes its statistics right after telling of the block, under the same lock.
+// So the last block of a device is *unsettled*: the registry has its size rounded up to the allocator's smallest unit,
+// which is right most of the time and never too much; at the next event of the device, or when somebody wants to look,
+// the allocator's total says by how much it is short. One look at the statistics for each block, and the books are the
+// allocator's own.
 
 namespace plimsoll::capture {
 

@@ -10,8 +10,8 @@
 
 #include "plimsoll/capture/cuda_trace.h"
 
-// torch declares these in ATen/cuda/CUDAContextLight.h, which includes the headers of cuSPARSE, cuBLAS and cuSOLVER: wheels
-// of hundreds of megabytes, for four functions.
+// torch declares these in ATen/cuda/CUDAContextLight.h, which includes the headers of cuSPARSE, cuBLAS and cuSOLVER:
+// wheels of hundreds of megabytes, for four functions.
 namespace at::cuda {
 
 struct WorkspaceMapWithMutex {
@@ -33,7 +33,8 @@ std::size_t cublaslt_workspace_bytes() { return at::cuda::getCUDABlasLtWorkspace
 
 std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() {
   std::vector<std::pair<c10::Device, const void*>> found;
-  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+  for (auto* workspaces :
+       {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(workspaces->mutex);
     for (const auto& [key, workspace] : workspaces->map) {
       found.emplace_back(workspace.first.device(), workspace.first.get());

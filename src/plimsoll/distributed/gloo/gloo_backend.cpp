@@ -10,7 +10,7 @@ namespace {
 // Gloo writes to sockets whose other end may have died. Python ignores the signal of that; a C++ program would end by
 // it without a word, before gloo can tell of the error.
 void ignore_broken_pipes() {
-  struct sigaction current {};
+  struct sigaction current{};
   if (sigaction(SIGPIPE, nullptr, &current) == 0 && !(current.sa_flags & SA_SIGINFO) && current.sa_handler == SIG_DFL) {
     signal(SIGPIPE, SIG_IGN);
   }

@@ -11,7 +11,7 @@ using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cublas;
 
 template <typename T>
-int get(const Handle* handle, std::atomic<T> Handle::*member, T* value) {
+int get(const Handle* handle, std::atomic<T> Handle::* member, T* value) {
   if (!alive(handle)) return kNotInitialized;
   if (value == nullptr) return kInvalidValue;
   *value = (handle->*member).load(std::memory_order_relaxed);
@@ -19,7 +19,7 @@ int get(const Handle* handle, std::atomic<T> Handle::*member, T* value) {
 }
 
 template <typename T>
-int set(Handle* handle, std::atomic<T> Handle::*member, T value) {
+int set(Handle* handle, std::atomic<T> Handle::* member, T value) {
   if (!alive(handle)) return kNotInitialized;
   (handle->*member).store(value, std::memory_order_relaxed);
   return kSuccess;

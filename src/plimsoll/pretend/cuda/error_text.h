@@ -16,8 +16,7 @@ struct ErrorText {
 };
 
 /// A row whose name is the enumerator's own.
-#define PLIMSOLL_ERROR(name, text) \
-  { name, #name, text }
+#define PLIMSOLL_ERROR(name, text) {name, #name, text}
 
 /// The row of an error; null where the table has none.
 template <typename Error, std::size_t kRows>

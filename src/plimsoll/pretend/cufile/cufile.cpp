@@ -121,7 +121,7 @@ PLIMSOLL_API Error cuFileHandleRegister(File** out, const Description* descripti
   constexpr int kFileDescriptor = 1;
   if (out == nullptr || description == nullptr) return {kInvalidValue};
   *out = nullptr;
-  struct stat status {};
+  struct stat status{};
   if (description->type != kFileDescriptor || fstat(description->descriptor, &status) != 0) return {kInvalidFileType};
   auto* file = new (std::nothrow) File;
   if (file == nullptr) return {kInternalError};
@@ -157,7 +157,7 @@ PLIMSOLL_API ssize_t cuFileRead(File* file, void* base, std::size_t bytes, off_t
   if (base == nullptr || file_offset < 0 || buffer_offset < 0) return -kInvalidValue;
   char* const target = static_cast<char*>(base) + buffer_offset;
   if (is_host(target)) return pread(file->descriptor, target, bytes, file_offset);
-  struct stat status {};
+  struct stat status{};
   if (fstat(file->descriptor, &status) != 0) return -1;
   const off_t left = std::max<off_t>(status.st_size - file_offset, 0);
   return static_cast<ssize_t>(std::min(bytes, static_cast<std::size_t>(left)));

@@ -36,7 +36,7 @@ int destroy(T* object, int otherwise) {
 }
 
 template <typename T, typename U>
-int set(T* object, U T::*member, U value) {
+int set(T* object, U T::* member, U value) {
   if (!alive(object)) return kInvalidValue;
   object->*member = value;
   return kSuccess;

@@ -10,10 +10,11 @@ namespace plimsoll::pretend {
 /// tick t completes at t + lag; with a lag of 0, the default, at once. Whenever the host waits for anything, the clock
 /// runs on by the lag, so that all that was recorded before has completed.
 ///
-/// A device that gets no more work comes to the end of what it has, so whoever polls does not poll for ever. How long that takes
-/// depends on who asks. A thread that never gave the device work (NCCL's watchdog, which a process group waits for when
-/// it is destroyed) knows only time, and is soon told. A thread that did is told much later: torch's allocator polls
-/// too, at every allocation, and what it finds is to depend on launches and not on how fast this machine is.
+/// A device that gets no more work comes to the end of what it has, so whoever polls does not poll for ever. How long
+/// that takes depends on who asks. A thread that never gave the device work (NCCL's watchdog, which a process group
+/// waits for when it is destroyed) knows only time, and is soon told. A thread that did is told much later: torch's
+/// allocator polls too, at every allocation, and what it finds is to depend on launches and not on how fast this
+/// machine is.
 ///
 /// Thread-safe.
 class Clock {

@@ -61,7 +61,7 @@ struct Event {
   std::uint32_t communicator = 0;  ///< counts the communicators of the process in order of their making, from 1
   int rank = 0;                    ///< this process's, in the communicator
   int peer = kNoPeer;              ///< the root, or the other side of a transfer: a rank of the communicator
-  std::uint64_t mark = 0;  ///< counts the records of the process, from 1
+  std::uint64_t mark = 0;          ///< counts the records of the process, from 1
 };
 
 /// Hands every event to whoever listens for its kind. Thread-safe; where nobody does, `listened()` is one relaxed load

@@ -49,7 +49,8 @@ std::atomic<Machine*> in_use{nullptr};
 
 Machine* make_machine() {
   MachineOptions options = installed();
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) options.shown = visible_devices(visible, options.cards);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+    options.shown = visible_devices(visible, options.cards);
   Machine* const made = made_once([&] { return Machine(std::move(options)); });
   in_use.store(made, std::memory_order_release);
   return made;

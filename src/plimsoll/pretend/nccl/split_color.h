@@ -9,8 +9,8 @@ namespace plimsoll::pretend::nccl {
 /// training jobs are arithmetic sequences (a block of neighbours, or every n-th rank), and this rank's place in the
 /// group is the split's key; so the sequences through this rank are tried until one has that colour. torch in C++
 /// (split_group, device meshes) takes the group's first rank as its colour: with the key that gives the stride, and the
-/// group ends within the parent. Any other colour: the parent's size; so it is for torch 2.5, whose colours are cut from
-/// a longer number and may be negative. NCCL asks for none such, and takes them.
+/// group ends within the parent. Any other colour: the parent's size; so it is for torch 2.5, whose colours are cut
+/// from a longer number and may be negative. NCCL asks for none such, and takes them.
 ///
 /// REQUIRES: 0 <= key <= parent_rank < parent_ranks.
 int ranks_of_color(int color, int key, int parent_rank, int parent_ranks);

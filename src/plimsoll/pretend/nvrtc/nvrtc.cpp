@@ -57,7 +57,7 @@ void compile(Program& program, int count, const char* const* options) {
 }
 
 /// `text` with `ending` bytes of zeros behind it.
-int size_of(Program* program, const std::string Program::*text, std::size_t ending, std::size_t* bytes) {
+int size_of(Program* program, const std::string Program::* text, std::size_t ending, std::size_t* bytes) {
   if (live(program) == nullptr) return kInvalidProgram;
   if (bytes == nullptr) return kInvalidInput;
   if (!program->compiled) return kInvalidProgram;
@@ -65,7 +65,7 @@ int size_of(Program* program, const std::string Program::*text, std::size_t endi
   return kSuccess;
 }
 
-int copy_of(Program* program, const std::string Program::*text, std::size_t ending, char* out) {
+int copy_of(Program* program, const std::string Program::* text, std::size_t ending, char* out) {
   if (live(program) == nullptr || !program->compiled) return kInvalidProgram;
   if (out == nullptr) return kInvalidInput;
   std::memcpy(out, (program->*text).c_str(), (program->*text).size() + ending);

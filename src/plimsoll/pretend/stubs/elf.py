@@ -11,7 +11,8 @@ import mmap
 import os
 import re
 import struct
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -36,8 +37,8 @@ class Symbol(NamedTuple):
     name: str
     type: str  # "function", "data", "none" (the linker kept no type), "other"
     weak: bool
-    version: Optional[str]  # the version node's name
-    file: Optional[str]  # of an undefined symbol with a version: the SONAME that it is expected from
+    version: str | None  # the version node's name
+    file: str | None  # of an undefined symbol with a version: the SONAME that it is expected from
 
 
 class _Section(NamedTuple):
@@ -58,22 +59,22 @@ class Elf:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.soname: Optional[str] = None
-        self.needed: List[str] = []
-        self.search_path: List[str] = []
-        self.defined: Dict[str, Symbol] = {}
-        self.undefined: Dict[str, Symbol] = {}
-        self._constants: List[_Section] = []
+        self.soname: str | None = None
+        self.needed: list[str] = []
+        self.search_path: list[str] = []
+        self.defined: dict[str, Symbol] = {}
+        self.undefined: dict[str, Symbol] = {}
+        self._constants: list[_Section] = []
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size < 64:
                 raise ElfError(f"{path}: too short for an ELF file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 self._read(data)
 
-    def texts(self, pattern: str) -> Set[str]:
+    def texts(self, pattern: str) -> set[str]:
         """The constant texts of the file that match the whole regular expression."""
         whole = re.compile(rb"(?<=\0)(?:" + pattern.encode() + rb")(?=\0)")
-        found: Set[str] = set()
+        found: set[str] = set()
         with open(self.path, "rb") as file:
             for section in self._constants:
                 file.seek(section.offset)
@@ -100,10 +101,13 @@ class Elf:
         symbols = by_type.get(_SHT_DYNSYM) or by_type.get(_SHT_SYMTAB)
         if symbols is None:
             return
-        versions = {**self._version_needs(data, sections, by_type), **self._version_definitions(data, sections, by_type)}
+        versions = {
+            **self._version_needs(data, sections, by_type),
+            **self._version_definitions(data, sections, by_type),
+        }
         self._read_symbols(data, sections, symbols, by_type.get(_SHT_VERSYM), versions)
 
-    def _read_dynamic(self, data: mmap.mmap, sections: List[_Section], dynamic: _Section) -> None:
+    def _read_dynamic(self, data: mmap.mmap, sections: list[_Section], dynamic: _Section) -> None:
         strings = sections[dynamic.link].offset
         for offset in range(dynamic.offset, dynamic.offset + dynamic.size, 16):
             tag, value = struct.unpack_from("<QQ", data, offset)
@@ -114,12 +118,14 @@ class Elf:
             elif tag in (_DT_RPATH, _DT_RUNPATH):
                 origin = os.path.dirname(os.path.abspath(self.path))
                 folders = _text(data, strings + value).replace("${ORIGIN}", "$ORIGIN").split(":")
-                self.search_path += [os.path.normpath(folder.replace("$ORIGIN", origin)) for folder in folders if folder]
+                self.search_path += [
+                    os.path.normpath(folder.replace("$ORIGIN", origin)) for folder in folders if folder
+                ]
 
     def _version_needs(
-        self, data: mmap.mmap, sections: List[_Section], by_type: Dict[int, _Section]
-    ) -> Dict[int, Tuple[str, Optional[str]]]:
-        found: Dict[int, Tuple[str, Optional[str]]] = {}
+        self, data: mmap.mmap, sections: list[_Section], by_type: dict[int, _Section]
+    ) -> dict[int, tuple[str, str | None]]:
+        found: dict[int, tuple[str, str | None]] = {}
         if _SHT_VERNEED not in by_type:
             return found
         section = by_type[_SHT_VERNEED]
@@ -133,9 +139,9 @@ class Elf:
         return found
 
     def _version_definitions(
-        self, data: mmap.mmap, sections: List[_Section], by_type: Dict[int, _Section]
-    ) -> Dict[int, Tuple[str, Optional[str]]]:
-        found: Dict[int, Tuple[str, Optional[str]]] = {}
+        self, data: mmap.mmap, sections: list[_Section], by_type: dict[int, _Section]
+    ) -> dict[int, tuple[str, str | None]]:
+        found: dict[int, tuple[str, str | None]] = {}
         if _SHT_VERDEF not in by_type:
             return found
         section = by_type[_SHT_VERDEF]
@@ -149,13 +155,13 @@ class Elf:
     def _read_symbols(
         self,
         data: mmap.mmap,
-        sections: List[_Section],
+        sections: list[_Section],
         table: _Section,
-        versym: Optional[_Section],
-        versions: Dict[int, Tuple[str, Optional[str]]],
+        versym: _Section | None,
+        versions: dict[int, tuple[str, str | None]],
     ) -> None:
         strings = sections[table.link].offset
-        indices: Tuple[int, ...] = ()
+        indices: tuple[int, ...] = ()
         if versym is not None:
             indices = struct.unpack_from(f"<{versym.size // 2}H", data, versym.offset)
         rows = _SYMBOL.iter_unpack(data[table.offset : table.offset + table.size])
@@ -173,7 +179,7 @@ def _text(data: mmap.mmap, offset: int) -> str:
     return data[offset : data.find(b"\0", offset)].decode()
 
 
-def _chain(data: mmap.mmap, section: _Section, layout: str) -> Iterator[Tuple[int, Tuple[int, ...]]]:
+def _chain(data: mmap.mmap, section: _Section, layout: str) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The offsets and fields of a version section's entries. The last field of each says how far the next one is."""
     offset = section.offset
     for _ in range(section.info):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional, Set, Tuple
+from typing import NamedTuple
 
 
 class Face(NamedTuple):
     name: str  # the folder's
     library: str  # the SONAME without its number
-    numbers: Tuple[str, str]  # the SONAME's number with CUDA 12 and with CUDA 13, where torch does not ask for one
+    numbers: tuple[str, str]  # the SONAME's number with CUDA 12 and with CUDA 13, where torch does not ask for one
     symbols: str  # what belongs to the library, as a regular expression
-    exports: Tuple[str, ...]  # the same for the linker: its globs know no classes
+    exports: tuple[str, ...]  # the same for the linker: its globs know no classes
     status: int  # what the library answers to a call that it does not support
-    version_node: Optional[str]  # "soname": the SONAME is also the symbols' version; None: they carry none
-    header: Optional[str] = None  # where CUDA's own headers declare it, and its sources need them
+    version_node: str | None  # "soname": the SONAME is also the symbols' version; None: they carry none
+    header: str | None = None  # where CUDA's own headers declare it, and its sources need them
 
-    def declared(self, text: str) -> Set[str]:
+    def declared(self, text: str) -> set[str]:
         """The functions that a header declares."""
         names = re.findall(r"\b(?:CUDARTAPI|CUDARTAPI_CDECL|CUDAAPI)\s+(\w+)\s*\(", text)
         return {name for name in names if re.fullmatch(self.symbols, name)}
@@ -24,7 +24,7 @@ class Face(NamedTuple):
     def soname(self, cuda_major: int) -> str:
         return f"{self.library}.{self.numbers[cuda_major - 12]}"
 
-    def default_node(self, soname: str) -> Optional[str]:
+    def default_node(self, soname: str) -> str | None:
         return soname if self.version_node == "soname" else self.version_node
 
     def is_soname(self, soname: str) -> bool:
@@ -38,7 +38,16 @@ class Face(NamedTuple):
 # cuSOLVER 9, cuFFT 16, NVML 3, CUPTI 27, cuFile 5008, NVSHMEM 3), else the one nearest to it: cuRAND's architecture
 # mismatch, NCCL's invalid usage, NVRTC's and nvJitLink's internal error, NVTX's "not tracked".
 _FACES = (
-    Face("runtime", "libcudart.so", ("12", "13"), r"(__)?cuda[A-Z]\w*", ("cuda*", "__cuda*"), 801, "soname", "cuda_runtime_api.h"),
+    Face(
+        "runtime",
+        "libcudart.so",
+        ("12", "13"),
+        r"(__)?cuda[A-Z]\w*",
+        ("cuda*", "__cuda*"),
+        801,
+        "soname",
+        "cuda_runtime_api.h",
+    ),
     Face("cublaslt", "libcublasLt.so", ("12", "13"), r"cublasLt\w+", ("cublasLt*",), 15, "soname"),
     Face("cublas", "libcublas.so", ("12", "13"), r"cublas\w+", ("cublas*",), 15, "soname"),
     Face("cudnn", "libcudnn.so", ("9", "9"), r"cudnn\w+", ("cudnn*",), 3000, "soname"),
@@ -53,19 +62,21 @@ _FACES = (
     Face("nvml", "libnvidia-ml.so", ("1", "1"), r"nvml\w+", ("nvml*",), 3, None),
     Face("nvtx", "libnvToolsExt.so", ("1", "1"), r"nvtx\w+", ("nvtx*",), -2, None),
     Face("nvrtc", "libnvrtc.so", ("12", "13"), r"nvrtc\w+", ("nvrtc*",), 11, "soname"),
-    Face("nvjitlink", "libnvJitLink.so", ("12", "13"), r"(__)?nvJitLink\w+", ("nvJitLink*", "__nvJitLink*"), 6, "soname"),
+    Face(
+        "nvjitlink", "libnvJitLink.so", ("12", "13"), r"(__)?nvJitLink\w+", ("nvJitLink*", "__nvJitLink*"), 6, "soname"
+    ),
     Face("nvshmem", "libnvshmem_host.so", ("3", "3"), r"nvshmem\w+", ("nvshmem*",), 3, "NVSHMEM"),
     Face("driver", "libcuda.so", ("1", "1"), r"cu[A-Z]\w*", ("cu*",), 801, None, "cuda.h"),
 )
 
-FACES: Dict[str, Face] = {face.name: face for face in _FACES}
+FACES: dict[str, Face] = {face.name: face for face in _FACES}
 
 
-def face_of_soname(soname: str) -> Optional[Face]:
+def face_of_soname(soname: str) -> Face | None:
     return next((face for face in FACES.values() if face.is_soname(soname)), None)
 
 
-def face_of_symbol(name: str) -> Optional[Face]:
+def face_of_symbol(name: str) -> Face | None:
     return next((face for face in FACES.values() if re.fullmatch(face.symbols, name)), None)
 
 

@@ -25,7 +25,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from typing import Dict, List, Optional, Set
 
 from elf import Elf, ElfError
 from faces import FACES, Face, face_of_soname, face_of_symbol, stub, without_version
@@ -49,10 +48,10 @@ class Needs:
             raise GenerateError(f"no shared library in {torch_lib}: is this the lib folder of an installed torch?")
         # A vendor's library that the wheel brings along is stood for like any other.
         self.libraries = [Elf(path) for path in paths if face_of_soname(os.path.basename(path)) is None]
-        self.sonames: Dict[str, str] = {}
-        self.symbols: Dict[str, Dict[str, Optional[str]]] = {name: {} for name in FACES}
+        self.sonames: dict[str, str] = {}
+        self.symbols: dict[str, dict[str, str | None]] = {name: {} for name in FACES}
         # By name: the symbols of which one must be there to answer for it.
-        self.by_name: Dict[str, Dict[str, List[str]]] = {name: {} for name in FACES}
+        self.by_name: dict[str, dict[str, list[str]]] = {name: {} for name in FACES}
         self._find_sonames()
         self._find_symbols()
         self._find_names()
@@ -73,7 +72,7 @@ class Needs:
         own_files = {os.path.basename(library.path) for library in self.libraries}
         own_files |= {library.soname for library in self.libraries if library.soname}
         elsewhere = self._defined_elsewhere(own_files)
-        strangers: List[str] = []
+        strangers: list[str] = []
         for library in self.libraries:
             for symbol in library.undefined.values():
                 if symbol.file is not None and face_of_soname(symbol.file) is None:
@@ -110,9 +109,9 @@ class Needs:
             for name in library.texts("nvml[A-Z][A-Za-z]+(?:_v[0-9])?"):
                 self.by_name["nvml"][name] = [name]
 
-    def _defined_elsewhere(self, own_files: Set[str]) -> Set[str]:
+    def _defined_elsewhere(self, own_files: set[str]) -> set[str]:
         """What torch's libraries define for each other, and what the machine's libraries beside them define."""
-        names: Set[str] = set()
+        names: set[str] = set()
         for library in self.libraries:
             names.update(library.defined)
         seen = set(own_files)
@@ -126,7 +125,7 @@ class Needs:
                     names.update(Elf(path).defined)
         return names
 
-    def cuda_major(self) -> Optional[int]:
+    def cuda_major(self) -> int | None:
         """None: not a CUDA build."""
         soname = self.sonames.get("runtime")
         if soname is None:
@@ -141,12 +140,12 @@ def _is_python(name: str) -> bool:
     return name.startswith(("Py", "_Py"))
 
 
-def _find_library(soname: str, search_path: List[str]) -> Optional[str]:
+def _find_library(soname: str, search_path: list[str]) -> str | None:
     folders = search_path + ["/lib64", "/usr/lib64", "/lib", "/usr/lib"] + glob.glob("/usr/lib/*-linux-gnu")
     return next((p for p in (os.path.join(folder, soname) for folder in folders) if os.path.exists(p)), None)
 
 
-def _node(face: Face, soname: str, symbols: Dict[str, Optional[str]]) -> Optional[str]:
+def _node(face: Face, soname: str, symbols: dict[str, str | None]) -> str | None:
     """The version node that most of the face's symbols carry in torch."""
     versions = Counter(version for version in symbols.values() if version is not None)
     if versions:
@@ -154,7 +153,7 @@ def _node(face: Face, soname: str, symbols: Dict[str, Optional[str]]) -> Optiona
     return face.default_node(soname) if not symbols else None
 
 
-def _version_script(face: Face, node: Optional[str], symbols: Dict[str, Optional[str]]) -> str:
+def _version_script(face: Face, node: str | None, symbols: dict[str, str | None]) -> str:
     patterns = " ".join(f"{pattern};" for pattern in face.exports)
     lines = [f"{node + ' ' if node else ''}{{ global: {patterns} local: *; }};"]
     for other in sorted({version for version in symbols.values() if version and version != node}):
@@ -175,7 +174,7 @@ def _cuda_version(torch_lib: str) -> str:
 
 def plan(arguments: argparse.Namespace) -> None:
     major = arguments.cuda_major
-    needs: Optional[Needs] = None
+    needs: Needs | None = None
     if arguments.torch_lib:
         needs = Needs(arguments.torch_lib)
         found = needs.cuda_major()
@@ -215,7 +214,7 @@ def plan(arguments: argparse.Namespace) -> None:
 def stubs(arguments: argparse.Namespace) -> None:
     face = FACES[arguments.face]
     entry = _load(arguments.plan)["faces"][face.name]
-    by_hand: Set[str] = set()
+    by_hand: set[str] = set()
     for path in arguments.objects:
         by_hand.update(Elf(path).defined)
     missing = set(entry["symbols"]) - by_hand
@@ -231,7 +230,10 @@ def stubs(arguments: argparse.Namespace) -> None:
         # Who asks the driver for a function gets its newest form: that must not be a stub where an older one is pretended.
         known = {without_version(name) for name in by_hand | missing}
         others = {name for name in declared if without_version(name) not in known}
-        lines += [f"/* What else {os.path.basename(arguments.header)} declares. */", *(stub(name, face) for name in sorted(others))]
+        lines += [
+            f"/* What else {os.path.basename(arguments.header)} declares. */",
+            *(stub(name, face) for name in sorted(others)),
+        ]
     _write(arguments.out, "\n".join(lines) + "\n")
 
 
@@ -240,7 +242,7 @@ def stubs(arguments: argparse.Namespace) -> None:
 
 def verify(arguments: argparse.Namespace) -> None:
     document = _load(arguments.plan)
-    defects: List[str] = []
+    defects: list[str] = []
     paths = []
     by_hand = generated = others = 0
     for name, entry in document["faces"].items():
@@ -274,24 +276,32 @@ def verify(arguments: argparse.Namespace) -> None:
             file.write("fits\n")
 
 
-def _stub_names(path: str) -> Set[str]:
+def _stub_names(path: str) -> set[str]:
     with open(path, encoding="utf-8") as file:
         functions = [line.split("(void)")[0] for line in file if "(void)" in line]
     return {function.split()[-1] for function in functions}
 
 
-def _load_torch(torch_lib: str, pretend: List[str]) -> None:
+def _load_torch(torch_lib: str, pretend: list[str]) -> None:
     """Loads torch's CUDA libraries, every symbol bound at once, in a process with ours preloaded."""
     order = ("libc10_cuda.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so", "libcaffe2_nvrtc.so")
     torch = [path for path in (os.path.join(torch_lib, name) for name in order) if os.path.exists(path)]
-    program = "import ctypes, os, sys\nfor p in sys.argv[1:]: ctypes.CDLL(p, mode=os.RTLD_NOW | os.RTLD_GLOBAL)\nos._exit(0)"
+    program = (
+        "import ctypes, os, sys\nfor p in sys.argv[1:]: ctypes.CDLL(p, mode=os.RTLD_NOW | os.RTLD_GLOBAL)\nos._exit(0)"
+    )
     environment = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_DEBUG")}
     environment.update(LD_PRELOAD=":".join(pretend), LD_BIND_NOW="1")
     done = subprocess.run(
-        [sys.executable, "-c", program, *torch], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", program, *torch],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if done.returncode != 0 or done.stdout:
-        raise GenerateError(f"loading torch onto the pretend libraries (exit code {done.returncode}) said:\n{done.stdout}")
+        raise GenerateError(
+            f"loading torch onto the pretend libraries (exit code {done.returncode}) said:\n{done.stdout}"
+        )
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -315,7 +325,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def main(argv: Optional[List[str]] = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     planning = commands.add_parser("plan")
