@@ -15,11 +15,11 @@
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/process_group.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/nn/adamw.h"
+#include "plimsoll/fsdp/param/materialize.h"
 #include "plimsoll/nn/device_scope.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
+#include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
 namespace distributed = plimsoll::distributed;

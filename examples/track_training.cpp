@@ -11,11 +11,11 @@
 #include <cstring>
 #include <iostream>
 
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/clip_grad_norm.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/clip_grad_norm.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
 namespace nn = plimsoll::nn;

@@ -27,11 +27,11 @@
 
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"
+#include "plimsoll/fsdp/checkpoint/checkpoint.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/fsdp/state_checkpoint.h"
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
+#include "plimsoll/nn/optim/adamw.h"
 
 namespace distributed = plimsoll::distributed;
 namespace fsdp = plimsoll::fsdp;

@@ -19,10 +19,10 @@
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/process_group.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/fsdp/param/materialize.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/device_scope.h"
+#include "plimsoll/nn/optim/adamw.h"
 #include "tracker/models.h"
 
 namespace {

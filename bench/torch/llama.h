@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// A model of Llama's shape, every layer of it hooked.

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "llama.h"
-#include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/device_scope.h"
+#include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/models.h"
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from plimsoll.planning import Estimate as Estimate
-    from plimsoll.planning import Plan as Plan
-    from plimsoll.planning import estimate as estimate
-    from plimsoll.planning import plan as plan
-    from plimsoll.planning import pretend as pretend
+    from plimsoll.api import Estimate as Estimate
+    from plimsoll.api import Plan as Plan
+    from plimsoll.api import estimate as estimate
+    from plimsoll.api import plan as plan
+    from plimsoll.api import pretend as pretend
     from plimsoll.trackers import FSDPMemTracker as FSDPMemTracker
     from plimsoll.trackers import MemTracker as MemTracker
     from plimsoll.trackers import ModTracker as ModTracker
@@ -28,11 +28,11 @@ _PLACES = {
     "MemTracker": "plimsoll.trackers",
     "FSDPMemTracker": "plimsoll.trackers",
     "ModTracker": "plimsoll.trackers",
-    "plan": "plimsoll.planning",
-    "estimate": "plimsoll.planning",
-    "pretend": "plimsoll.planning",
-    "Plan": "plimsoll.planning",
-    "Estimate": "plimsoll.planning",
+    "plan": "plimsoll.api",
+    "estimate": "plimsoll.api",
+    "pretend": "plimsoll.api",
+    "Plan": "plimsoll.api",
+    "Estimate": "plimsoll.api",
 }
 __all__ = ["Estimate", "FSDPMemTracker", "MemTracker", "ModTracker", "Plan", "estimate", "plan", "pretend"]
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from plimsoll.planning import installation
+from plimsoll.api import installation
 
 _RUN_TORCH = ("plan", "explain", "fit", "sweep", "run")
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/device_scope.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// The model of tests/python/fsdp_llama.py, statement by statement, so that tensors live and die alike.

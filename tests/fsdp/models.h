@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// The models of tests/python/fsdp_models.py, statement by statement, so that tensors live and die alike.

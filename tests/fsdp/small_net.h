@@ -13,7 +13,7 @@
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/process_group.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// A model to shard in tests: three layers, the same numbers every time, and faults on demand.

@@ -4,9 +4,9 @@
 
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
-#include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/nn/autograd_hooks.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/fsdp/param/materialize.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 // What the two forms of a parameter, shard and whole, do to each other, and what is refused. See the note in
 // fsdp_param.h.

@@ -2,7 +2,7 @@
 
 #include "fsdp/join.h"
 #include "fsdp/small_net.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 // A parameter keeps its identity; its data, its gradient and their shapes are the shard's at rest and the whole's while
 // the module runs.

@@ -4,7 +4,7 @@
 #include "fsdp/join.h"
 #include "fsdp/small_net.h"
 #include "plimsoll/fsdp/fsdp_state.h"
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 
 // Forward and backward in other orders than one after the other. Ranks have the same batches, so that gradients are
 // those of a model that is not sharded, to the bit.

@@ -3,7 +3,7 @@
 #include "fsdp/join.h"
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 // An exception in the middle of an iteration, on all ranks; then reset_iter_state, and training goes on as if the batch
 // had not been there.

@@ -8,7 +8,7 @@
 #include "distributed/error_text.h"
 #include "fsdp/state_training.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/fsdp/state_checkpoint.h"
+#include "plimsoll/fsdp/checkpoint/checkpoint.h"
 
 using namespace state_tests;
 

@@ -8,12 +8,12 @@
 #include "distributed/error_text.h"
 #include "fsdp/state_training.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/fsdp/state_dtype.h"
-#include "plimsoll/fsdp/state_file_names.h"
-#include "plimsoll/fsdp/state_files.h"
-#include "plimsoll/fsdp/state_full.h"
-#include "plimsoll/fsdp/state_shard_note.h"
-#include "plimsoll/fsdp/state_source.h"
+#include "plimsoll/fsdp/checkpoint/file_names.h"
+#include "plimsoll/fsdp/checkpoint/files.h"
+#include "plimsoll/fsdp/checkpoint/full_state.h"
+#include "plimsoll/fsdp/checkpoint/shard_note.h"
+#include "plimsoll/fsdp/checkpoint/source.h"
+#include "plimsoll/fsdp/param/state_dtype.h"
 #include "plimsoll/safetensors/writer.h"
 
 using namespace state_tests;

@@ -4,9 +4,9 @@
 
 #include "distributed/error_text.h"
 #include "fsdp/state_training.h"
-#include "plimsoll/fsdp/fsdp_param.h"
-#include "plimsoll/fsdp/state_files.h"
-#include "plimsoll/fsdp/state_full.h"
+#include "plimsoll/fsdp/checkpoint/files.h"
+#include "plimsoll/fsdp/checkpoint/full_state.h"
+#include "plimsoll/fsdp/param/fsdp_param.h"
 
 using namespace state_tests;
 

@@ -4,7 +4,7 @@
 
 #include "distributed/error_text.h"
 #include "fsdp/state_training.h"
-#include "plimsoll/fsdp/state_checkpoint.h"
+#include "plimsoll/fsdp/checkpoint/checkpoint.h"
 
 using namespace state_tests;
 

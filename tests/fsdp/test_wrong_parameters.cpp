@@ -2,7 +2,7 @@
 
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
-#include "plimsoll/fsdp/materialize.h"
+#include "plimsoll/fsdp/param/materialize.h"
 #include "plimsoll/nn/device_scope.h"
 
 // What is said of parameters that FSDP cannot shard, and of those that change behind its back.

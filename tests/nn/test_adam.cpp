@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/optim_error_text.h"
-#include "plimsoll/nn/adamw.h"
+#include "plimsoll/nn/optim/adamw.h"
 
 namespace test_adam {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 
 namespace nn = plimsoll::nn;
 using nn::MultiGradMode;

@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 #include "plimsoll/nn/dispatch_mode.h"
 #include "plimsoll/nn/modules.h"
-#include "plimsoll/nn/selective_checkpoint.h"
 
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::backward;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/selective_checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::message_of;

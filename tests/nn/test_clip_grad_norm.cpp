@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nn/optim_error_text.h"
-#include "plimsoll/nn/clip_grad_norm.h"
+#include "plimsoll/nn/optim/clip_grad_norm.h"
 
 namespace test_clip_grad_norm {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 namespace nn = plimsoll::nn;

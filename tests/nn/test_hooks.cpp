@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/hooked.h"
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooked.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/modules.h"
 
 namespace nn = plimsoll::nn;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nn/optim_error_text.h"
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 namespace test_optim_groups {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "nn/optim_error_text.h"
-#include "plimsoll/nn/adam.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adam.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 using namespace plimsoll::nn;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/saved_tensor_hooks.h"
+#include "plimsoll/nn/hooks/saved_tensor_hooks.h"
 
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::message_of;

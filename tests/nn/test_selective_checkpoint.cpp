@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/selective_checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 
 namespace test_selective_checkpoint {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nn/optim_error_text.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 
 namespace test_sgd {
 

@@ -1,4 +1,4 @@
-"""plimsoll.planning.estimate: a function on the pretend GPU, in a process of its own."""
+"""plimsoll.api.estimate: a function on the pretend GPU, in a process of its own."""
 
 import doctest
 import functools
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from needs import HOME
-from plimsoll.planning import (
+from plimsoll.api import (
     Estimate,
     EstimateError,
     InstallationError,
@@ -221,7 +221,7 @@ def test_prints_go_to_streams_that_are_no_files(monkeypatch):
 MAIN = (
     LOOP
     + """
-from plimsoll.planning import estimate
+from plimsoll.api import estimate
 print("main as", __name__)
 if __name__ == "__main__":
     found = estimate(train, 64, steps=1)
@@ -244,7 +244,7 @@ def test_a_main_module_without_its_guard_is_told(tmp_path):
 
 
 def test_a_main_module_that_is_not_needed_is_not_run_again(tmp_path):
-    done = python(tmp_path, "from plimsoll.planning import estimate\nprint(estimate('os:getpid'))\n")
+    done = python(tmp_path, "from plimsoll.api import estimate\nprint(estimate('os:getpid'))\n")
     assert done.returncode == 0 and done.stdout.count("no verdict") == 1, done.stderr
 
 
@@ -259,9 +259,9 @@ def nested():
     print(found.finished_steps, found.fits)
 
 
-PROMPT = ("-c", "from plimsoll.planning import estimate\ndef f(): print('here')\nprint(estimate(f))")
+PROMPT = ("-c", "from plimsoll.api import estimate\ndef f(): print('here')\nprint(estimate(f))")
 CLOSURE = """
-    from plimsoll.planning import estimate
+    from plimsoll.api import estimate
     def outer(word):
         return lambda: print(word)
     if __name__ == "__main__":
@@ -295,7 +295,7 @@ def test_another_interpreter_has_its_own_libraries_and_the_callers_modules(tmp_p
     if own is None or not own.exists() or not plain.exists():
         pytest.skip("there is only one interpreter")
     (tmp_path / "mine.py").write_text("import os, torch\ndef f(word): print(word, os.path.dirname(torch.__file__))\n")
-    ask = f"from plimsoll.planning import estimate; print(estimate('mine:f', 'here', python={str(own)!r}))"
+    ask = f"from plimsoll.api import estimate; print(estimate('mine:f', 'here', python={str(own)!r}))"
     environment = {**os.environ, "PYTHONPATH": str(HOME / "python")}
     done = subprocess.run(
         [plain, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300

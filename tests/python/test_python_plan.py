@@ -1,4 +1,4 @@
-"""plimsoll.planning.plan: the command's answer, as an object."""
+"""plimsoll.api.plan: the command's answer, as an object."""
 
 import doctest
 import html.parser
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from needs import HOME
 from planner import why_no_plan
-from plimsoll.planning import InstallationError, Plan, amounts, command, installation, model_plan, parts, plan, result
+from plimsoll.api import InstallationError, Plan, amounts, command, installation, model_plan, parts, plan, result
 
 REASON = why_no_plan()
 needs_planner = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -150,7 +150,7 @@ def test_a_configuration_of_transformers_is_a_model(plimsoll_run, script):
     name = script(
         f"""
         from transformers import LlamaConfig
-        from plimsoll.planning import plan
+        from plimsoll.api import plan
         config = LlamaConfig.from_json_file({str(LLAMA)!r})
         assert plan(config, gpus=8, seq_len=512).peak == plan({str(LLAMA)!r}, gpus=8, seq_len=512).peak
         """
@@ -314,14 +314,14 @@ def test_nothing_of_a_run_reaches_the_next_one():
         "PLIMSOLL_PRETEND_DIR": "/p/pretend",
         "PLIMSOLL_RUN": "{}",
         "LD_PRELOAD": "/p/pretend/libcuda.so.1:/mine.so",
-        "PYTHONPATH": "/x/plimsoll/run/activation",
+        "PYTHONPATH": "/x/plimsoll/run/process/activation",
         "HOME": "/h",
     }
     assert command._outside_of_a_run(environment) == {"LD_PRELOAD": "/mine.so", "HOME": "/h"}
 
 
 def test_planning_needs_no_torch():
-    code = "import sys, plimsoll.planning; sys.exit('torch' in sys.modules)"
+    code = "import sys, plimsoll.api; sys.exit('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(HOME / "python")}
     assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
 

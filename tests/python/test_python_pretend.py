@@ -1,15 +1,15 @@
-"""plimsoll.planning.pretend: a block of code in a process that is on the pretend GPU."""
+"""plimsoll.api.pretend: a block of code in a process that is on the pretend GPU."""
 
 import os
 
 import pytest
-from plimsoll.planning import NotPretending, pretend
+from plimsoll.api import NotPretending, pretend
 
 pytestmark = pytest.mark.warm
 
 BLOCK = """
     import torch
-    from plimsoll.planning import pretend
+    from plimsoll.api import pretend
 
     def megabytes(count): return torch.empty(count << 20, dtype=torch.uint8, device="cuda")
 """
@@ -176,7 +176,7 @@ def test_what_the_docstring_shows_is_so(plimsoll_run, script):
     name = script(
         """
         import doctest, sys
-        import plimsoll.planning.card as card
+        import plimsoll.api.card as card
         found = doctest.testmod(card)
         sys.exit(found.failed or found.attempted != 3)
         """

@@ -61,7 +61,7 @@ def test_a_forward_that_takes_sizes_reads_them_back_in_every_version(plimsoll_ru
     text = """
     import types
     import torch
-    from plimsoll.run.host_values import image_sizes
+    from plimsoll.run.values.host_values import image_sizes
     class Plain(torch.nn.Module): pass
     class Noting(torch.nn.Module):
         noted = []

@@ -92,7 +92,7 @@ def test_a_batch_without_padding_takes_what_one_without_a_mask_takes(plimsoll_ru
 KNOWN = """
     import gc, weakref
     import torch
-    from plimsoll.run.host_values import known_values
+    from plimsoll.run.values.host_values import known_values
     known = known_values.on_host
     host = torch.tensor([[1, 2, 3], [4, 5, 6]])
     sent = host.cuda()

@@ -6,8 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from plimsoll.run import autograd_threads, blocks, contents, lines, native_stack, peaks, phases, stop
-from plimsoll.run.peaks import Window
+from plimsoll.run.contents import blocks, contents, lines, native_stack
+from plimsoll.run.observe import peaks, phases
+from plimsoll.run.observe.peaks import Window
+from plimsoll.run.process import autograd_threads, stop
 
 HOME = str(Path(blocks.__file__).parents[2])
 

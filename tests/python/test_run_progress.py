@@ -11,7 +11,7 @@ import subprocess
 import termios
 
 import pytest
-from plimsoll.run.progress import Progress
+from plimsoll.run.observe.progress import Progress
 
 # Longer between two steps than between two drawings of the line; what is printed is shorter than the line.
 SCRIPT = """

@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from plimsoll.run import shape_use
+from plimsoll.run.values import shape_use
 
 DECIDES = {
     "in the statement that reads it": "y = torch.zeros(int(n.item()) + 1)  # READ",

@@ -88,7 +88,7 @@ def test_every_library_of_cuda_12_answers(each_run):
 def test_what_the_host_sent_is_known_where_torch_tells_its_kernels(each_run, script):
     text = """
     import torch
-    from plimsoll.run.host_values import known_values
+    from plimsoll.run.values.host_values import known_values
     sent = torch.ones(2, 3, dtype=torch.long).cuda()
     is_known = hasattr(torch.library, "get_kernel")
     assert (known_values.on_host(sent) is not None) == is_known

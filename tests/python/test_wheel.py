@@ -97,7 +97,7 @@ def test_the_wheel_has_the_package_its_programs_and_the_pretend_gpu(wheel):
     libraries = {f"plimsoll/pretend/{file.name}" for file in (BUILD / "pretend").iterdir()} if has_cuda() else set()
     commands = {"plimsoll/bin/plimsoll"} | ({"plimsoll/bin/plimsoll-planner"} if has_cuda() else set())
     info = {name for name in names if name.startswith(f"plimsoll-{plimsoll.__version__}.dist-info/")}
-    assert "plimsoll/py.typed" in sources and "plimsoll/run/activation/sitecustomize.py" in sources
+    assert "plimsoll/py.typed" in sources and "plimsoll/run/process/activation/sitecustomize.py" in sources
     assert len(modules) == (2 if has_cuda() else 1) and len(profiles) > 5
     assert names - info == sources | profiles | modules | libraries | commands
     assert commands <= programs

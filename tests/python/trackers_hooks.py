@@ -6,7 +6,7 @@ import torch
 import torch.distributed._tools.mod_tracker
 from claims import claim, main
 from plimsoll.native import _C
-from plimsoll.run.defects import Defects
+from plimsoll.run.observe.defects import Defects
 from plimsoll.trackers.hooks import hooks
 from torch import nn
 from trackers_training import mlp, raises

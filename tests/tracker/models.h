@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string>
 
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// The models of tests/python/tracker_scenarios.py, statement by statement, so that tensors live and die alike.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

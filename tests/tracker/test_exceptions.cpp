@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/ledger/log.h"
-#include "plimsoll/nn/adamw.h"
+#include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

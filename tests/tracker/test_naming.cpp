@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/optim_hooked.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "plimsoll/nn/selective_checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

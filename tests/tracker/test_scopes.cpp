@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/tracker/stage_log.h"
+#include "plimsoll/tracker/explain/stage_log.h"
 
 namespace plimsoll {
 

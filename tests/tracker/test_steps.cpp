@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/nn/optim_hooked.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

@@ -9,7 +9,9 @@ _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 def _main() -> None:
     # The package is imported whole, then its home leaves sys.path: the script sees the path that it would see.
     sys.path.insert(0, _HOME)
-    from plimsoll.run import activation, observer, record, script, settings
+    from plimsoll.run import record, script, settings
+    from plimsoll.run.observe import observer
+    from plimsoll.run.process import activation
 
     sys.path.remove(_HOME)
 

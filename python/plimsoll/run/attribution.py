@@ -14,10 +14,10 @@ import weakref
 from contextlib import AbstractContextManager
 from typing import Any
 
-from plimsoll.run import ddp_buckets
-from plimsoll.run.after_import import after_import
-from plimsoll.run.defects import Defects
 from plimsoll.run.module_rows import ModuleRows, Trees, largest_first
+from plimsoll.run.observe.defects import Defects
+from plimsoll.run.torch_patches import ddp_buckets
+from plimsoll.run.torch_patches.after_import import after_import
 
 _FSDP = "torch.distributed.fsdp"
 

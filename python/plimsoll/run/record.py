@@ -4,8 +4,8 @@ import json
 import os
 from typing import Any
 
-from plimsoll.run.peaks import Window
-from plimsoll.run.phases import Phases
+from plimsoll.run.observe.peaks import Window
+from plimsoll.run.observe.phases import Phases
 
 VERSION = 1
 

@@ -7,7 +7,7 @@ import runpy
 import sys
 import types
 
-from plimsoll.run import lines
+from plimsoll.run.contents import lines
 
 
 class NoSuchModule(ImportError):

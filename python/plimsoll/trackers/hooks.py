@@ -30,7 +30,7 @@ from plimsoll.native import _C
 
 
 class Defects(Protocol):
-    """Who is told what a hook raised, which then raises nothing (plimsoll.run.defects)."""
+    """Who is told what a hook raised, which then raises nothing (plimsoll.run.observe.defects)."""
 
     def failed(self, part: str, error: BaseException) -> None: ...
     def guarded(self, otherwise: None, part: Callable[..., None], *args: Any) -> None: ...

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plimsoll/distributed/collectives.h"
-#include "plimsoll/fsdp/fsdp_param.h"
+#include "plimsoll/fsdp/param/fsdp_param.h"
 
 namespace plimsoll::fsdp {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "plimsoll/nn/clip_grad_norm.h"
+#include "plimsoll/nn/optim/clip_grad_norm.h"
 
 namespace plimsoll::fsdp {
 

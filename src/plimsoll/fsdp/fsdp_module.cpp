@@ -5,7 +5,7 @@
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
-#include "plimsoll/fsdp/post_forward_mesh.h"
+#include "plimsoll/fsdp/param/post_forward_mesh.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 
 namespace plimsoll::fsdp {

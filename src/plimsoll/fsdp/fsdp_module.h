@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/fsdp/comm.h"
+#include "plimsoll/fsdp/group/comm.h"
 #include "plimsoll/fsdp/module_ref.h"
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/tensor_tree.h"
 
 namespace plimsoll::fsdp {

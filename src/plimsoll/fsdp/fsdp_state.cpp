@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "plimsoll/fsdp/runtime_observer.h"
-#include "plimsoll/nn/autograd_hooks.h"
-#include "plimsoll/nn/module_life.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
+#include "plimsoll/nn/hooks/module_life.h"
 
 namespace plimsoll::fsdp {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/fsdp/comm_context.h"
-#include "plimsoll/fsdp/fsdp_param_group.h"
+#include "plimsoll/fsdp/group/comm_context.h"
+#include "plimsoll/fsdp/group/fsdp_param_group.h"
 #include "plimsoll/fsdp/policies.h"
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 
 namespace plimsoll::fsdp {
 

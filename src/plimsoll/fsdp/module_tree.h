@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/fsdp/fsdp_param_group.h"
+#include "plimsoll/fsdp/group/fsdp_param_group.h"
 
 /// Ways through a tree of modules. torch's own need the root to be held by a shared pointer.
 namespace plimsoll::fsdp {

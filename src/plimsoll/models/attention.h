@@ -8,7 +8,7 @@
 
 #include "plimsoll/architecture/architecture.h"
 #include "plimsoll/models/rms_norm.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 namespace plimsoll::models {

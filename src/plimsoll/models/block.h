@@ -10,7 +10,7 @@
 #include "plimsoll/models/feed_forward.h"
 #include "plimsoll/models/mixture_of_experts.h"
 #include "plimsoll/models/rms_norm.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 
 namespace plimsoll::models {
 

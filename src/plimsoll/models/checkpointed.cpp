@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/selective_checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 
 namespace plimsoll::models {
 namespace {

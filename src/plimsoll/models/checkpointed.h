@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "plimsoll/job/job.h"
-#include "plimsoll/nn/checkpoint_options.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/checkpoint/checkpoint_options.h"
+#include "plimsoll/nn/hooks/hooked.h"
 
 namespace plimsoll::models {
 

@@ -4,7 +4,7 @@
 #include <torch/nn/module.h>
 
 #include "plimsoll/architecture/architecture.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 namespace plimsoll::models {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "plimsoll/architecture/architecture.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 namespace plimsoll::models {

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 
 namespace plimsoll::models {
 

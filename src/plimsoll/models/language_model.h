@@ -14,7 +14,7 @@
 #include "plimsoll/models/checkpointed.h"
 #include "plimsoll/models/head.h"
 #include "plimsoll/models/rms_norm.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// Language models by their architecture. The model of examples/language_model.py, statement by statement, so that

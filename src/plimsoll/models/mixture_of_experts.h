@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "plimsoll/architecture/architecture.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 /// Feed-forward layers of which each token uses some. No token is dropped and none is padded for, so that the sizes of

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "plimsoll/job/job.h"
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 
 namespace plimsoll::models {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <typeinfo>
 
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll::nn {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 
 /// What a module consists of, whichever front end it is of.
 namespace plimsoll::nn {

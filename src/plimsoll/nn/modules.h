@@ -9,7 +9,7 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/pooling.h>
 
-#include "plimsoll/nn/hooked.h"
+#include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/linear.h"
 
 /// torch's layers, with forward hooks. Everything else about them is as in torch::nn; Linear computes as Python's does

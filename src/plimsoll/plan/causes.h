@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "plimsoll/report/plan_report.h"
-#include "plimsoll/tracker/explanation.h"
+#include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
 namespace plimsoll::plan {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "plimsoll/fsdp/fsdp_module.h"
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/plan/paths.h"
 #include "plimsoll/tracker/display.h"
 

@@ -14,10 +14,10 @@
 #include "plimsoll/distributed/process_group.h"
 #include "plimsoll/fsdp/clip_grad_norm.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/nn/adamw.h"
+#include "plimsoll/fsdp/param/materialize.h"
 #include "plimsoll/nn/device_scope.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/plan/dtypes.h"
 
 namespace plimsoll::plan {

@@ -14,7 +14,7 @@
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/job.h"
 #include "plimsoll/models/language_model.h"
-#include "plimsoll/nn/optimizer.h"
+#include "plimsoll/nn/optim/optimizer.h"
 #include "plimsoll/plan/idle_host.h"
 #include "plimsoll/plan/phase_meter.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plimsoll/base/observers.h"
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/python/by_object.h"
 #include "plimsoll/python/py_errors.h"
 #include "plimsoll/python/py_module.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "plimsoll/tracker/fsdp_runtime.h"
+#include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 
 /// torch's own FSDP2, in Python, as a tracker follows it. What it consists of is asked of
 /// python/plimsoll/trackers/fsdp2/parts.py; what it does is told by what stands beside it, on the thread that does it.

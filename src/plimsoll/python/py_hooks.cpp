@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/python/py_module.h"
 #include "plimsoll/python/py_tensors.h"
 

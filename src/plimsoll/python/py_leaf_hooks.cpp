@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/python/py_errors.h"
 
 namespace plimsoll::python {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/python/py_optimizer.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 

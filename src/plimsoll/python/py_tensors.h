@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "plimsoll/nn/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 
 namespace plimsoll::python {
 

@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "plimsoll/report/table.h"
-#include "plimsoll/tracker/fsdp_categories.h"
+#include "plimsoll/tracker/fsdp/fsdp_categories.h"
 
 namespace plimsoll {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plimsoll/tracker/fsdp_module_stats.h"
+#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/module_stats.h"
 #include "plimsoll/tracker/snapshot.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "plimsoll/tracker/fsdp_watch.h"
+#include "plimsoll/tracker/fsdp/fsdp_watch.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
 namespace plimsoll {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "plimsoll/fsdp/module_ref.h"
-#include "plimsoll/tracker/explanation.h"
-#include "plimsoll/tracker/fsdp_module_stats.h"
+#include "plimsoll/tracker/explain/explanation.h"
+#include "plimsoll/tracker/explain/rank_peak.h"
+#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/mem_tracker.h"
-#include "plimsoll/tracker/rank_peak.h"
 
 namespace plimsoll {
 

@@ -8,8 +8,8 @@
 #include <ostream>
 
 #include "plimsoll/capture/device_memory.h"
-#include "plimsoll/nn/optim_hooked.h"
-#include "plimsoll/tracker/explain.h"
+#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
 namespace plimsoll {

@@ -17,9 +17,9 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/ledger/log.h"
-#include "plimsoll/nn/optim_observable.h"
+#include "plimsoll/nn/optim/optim_observable.h"
 #include "plimsoll/tracker/display.h"
-#include "plimsoll/tracker/explanation.h"
+#include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/external.h"
 #include "plimsoll/tracker/module_stats.h"
 #include "plimsoll/tracker/module_tracker.h"

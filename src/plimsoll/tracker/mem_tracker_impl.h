@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plimsoll/capture/reporting.h"
-#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/books.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "plimsoll/tracker/module_records.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/tracker/explain/state_order.h"
 #include "plimsoll/tracker/module_tracker.h"
-#include "plimsoll/tracker/state_order.h"
 
 namespace plimsoll {
 

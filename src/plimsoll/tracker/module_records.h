@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "plimsoll/ledger/ledger.h"
+#include "plimsoll/tracker/explain/moments.h"
 #include "plimsoll/tracker/module_stats.h"
-#include "plimsoll/tracker/moments.h"
 
 namespace plimsoll {
 

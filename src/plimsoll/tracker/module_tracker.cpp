@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/tracker/module_tracker_state.h"
 
 namespace plimsoll {

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/nn/hook_handle.h"
-#include "plimsoll/nn/hooks.h"
-#include "plimsoll/nn/module_life.h"
+#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hooks.h"
+#include "plimsoll/nn/hooks/module_life.h"
 
 namespace plimsoll {
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll {

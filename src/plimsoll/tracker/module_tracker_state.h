@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/module_tracker.h"
 
 namespace plimsoll {

@@ -6,7 +6,7 @@
 
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/holders.h"
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll {

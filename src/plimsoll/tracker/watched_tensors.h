@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/nn/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/books.h"
 
 namespace plimsoll {

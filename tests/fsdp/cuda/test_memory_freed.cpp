@@ -4,9 +4,9 @@
 #include "fsdp/cuda/gpu_world.h"
 #include "fsdp/message_of.h"
 #include "plimsoll/fsdp/fsdp_state.h"
-#include "plimsoll/fsdp/materialize.h"
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/autograd_hooks.h"
+#include "plimsoll/fsdp/param/materialize.h"
+#include "plimsoll/nn/hooks/autograd_hooks.h"
+#include "plimsoll/nn/optim/adamw.h"
 
 // Nothing is left on the pretend GPU when model and optimizer are gone, whatever happened to them.
 

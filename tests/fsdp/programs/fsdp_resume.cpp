@@ -13,8 +13,8 @@
 
 #include "fsdp/training.h"
 #include "plimsoll/distributed/collectives.h"
-#include "plimsoll/fsdp/state_files.h"
-#include "plimsoll/fsdp/state_full.h"
+#include "plimsoll/fsdp/checkpoint/files.h"
+#include "plimsoll/fsdp/checkpoint/full_state.h"
 #include "programs/programs.h"
 
 namespace fsdp_resume {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 #include "plimsoll/nn/device_scope.h"
 #include "plimsoll/nn/modules.h"
-#include "plimsoll/nn/selective_checkpoint.h"
 #include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.

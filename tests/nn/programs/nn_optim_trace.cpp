@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/adam.h"
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/clip_grad_norm.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adam.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/clip_grad_norm.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "programs/programs.h"
 
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)  // Only a CUDA build of torch has it.

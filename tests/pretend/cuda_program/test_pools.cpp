@@ -1,6 +1,6 @@
 // Stream-ordered allocation: the cards' own pools and those that a program makes.
 
-#include "plimsoll/pretend/model/memory_pool.h"
+#include "plimsoll/pretend/model/memory/memory_pool.h"
 #include "pretend/cuda_program/program.h"
 
 namespace test_pools {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "plimsoll/pretend/model/clock.h"
+#include "plimsoll/pretend/model/streams/clock.h"
 
 namespace test_clock {
 

@@ -10,8 +10,8 @@
 
 #include "fsdp/cuda/gpu_world.h"
 #include "plimsoll/fsdp/fully_shard.h"
-#include "plimsoll/nn/adamw.h"
 #include "plimsoll/nn/modules.h"
+#include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 #include "tracker/cuda/counted.h"
 

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "plimsoll/fsdp/fsdp_module.h"
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/checkpoint/checkpoint.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "tracker/cuda/fsdp_row.h"
 
 namespace plimsoll::row {

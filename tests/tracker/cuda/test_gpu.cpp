@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/cuda/counted.h"
 #include "tracker/models.h"

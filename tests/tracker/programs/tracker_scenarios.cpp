@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "plimsoll/nn/adamw.h"
-#include "plimsoll/nn/sgd.h"
+#include "plimsoll/nn/optim/adamw.h"
+#include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "programs/programs.h"
 #include "tracker/models.h"

@@ -44,7 +44,6 @@ def install() -> None:
         return
     _installed = True
 
-    from plimsoll.run.after_import import after_import
     from plimsoll.run.lone_rank import (
         checkpoint,
         cpu_backend,
@@ -57,6 +56,7 @@ def install() -> None:
         same_values,
         store,
     )
+    from plimsoll.run.torch_patches.after_import import after_import
 
     replacements: dict[str, Any] = {}
     replacements.update(store.replacements())

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from plimsoll.run.after_import import after_import
+from plimsoll.run.torch_patches.after_import import after_import
 
 
 class _Planning(threading.local):

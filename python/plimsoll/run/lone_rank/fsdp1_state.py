@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from plimsoll.run.after_import import after_import
 from plimsoll.run.lone_rank import objects
+from plimsoll.run.torch_patches.after_import import after_import
 
 _OPTIM_UTILS = "torch.distributed.fsdp._optim_utils"
 _FSDP = "torch.distributed.fsdp.fully_sharded_data_parallel"

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from plimsoll.run import collector
-from plimsoll.run.after_import import after_import
+from plimsoll.run.torch_patches import collector
+from plimsoll.run.torch_patches.after_import import after_import
 
 _FSDP_PARAM = (
     "torch.distributed.fsdp._fully_shard._fsdp_param",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch.distributed as dist
 
-from plimsoll.run.after_import import after_import
+from plimsoll.run.torch_patches.after_import import after_import
 
 
 class _SentOn(NamedTuple):

@@ -4,7 +4,7 @@
 
 #include "plimsoll/pretend/cuda/occupancy.h"
 #include "plimsoll/pretend/driver/driver.h"
-#include "plimsoll/pretend/model/functions.h"
+#include "plimsoll/pretend/model/streams/functions.h"
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::driver;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/model/device_memory.h"
-#include "plimsoll/pretend/model/feed.h"
+#include "plimsoll/pretend/model/memory/device_memory.h"
 #include "plimsoll/pretend/model/profile.h"
+#include "plimsoll/pretend/model/streams/feed.h"
 
 /// The control interface of the pretend GPU: what it is, what it counts, what happens on it. For C++ programs in the
 /// same process. Thread-safe. `control_c.h` is the same for other languages.

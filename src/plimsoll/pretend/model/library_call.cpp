@@ -12,8 +12,8 @@
 
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/current.h"
-#include "plimsoll/pretend/model/functions.h"
 #include "plimsoll/pretend/model/machine.h"
+#include "plimsoll/pretend/model/streams/functions.h"
 
 namespace plimsoll::pretend {
 namespace {

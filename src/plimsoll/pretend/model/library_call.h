@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/model/feed.h"
+#include "plimsoll/pretend/model/streams/feed.h"
 
 /// What the face of a vendor library needs of the machine. Streams are passed as CUDA's own handles (cudaStream_t and
 /// CUstream are the same thing): null and the two special values mean the default stream of the current device.

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/model/clock.h"
-#include "plimsoll/pretend/model/device_memory.h"
-#include "plimsoll/pretend/model/feed.h"
-#include "plimsoll/pretend/model/graph.h"
-#include "plimsoll/pretend/model/host_memory.h"
-#include "plimsoll/pretend/model/memory_pool.h"
-#include "plimsoll/pretend/model/memory_pools.h"
+#include "plimsoll/pretend/model/memory/device_memory.h"
+#include "plimsoll/pretend/model/memory/host_memory.h"
+#include "plimsoll/pretend/model/memory/memory_pool.h"
+#include "plimsoll/pretend/model/memory/memory_pools.h"
 #include "plimsoll/pretend/model/profile.h"
-#include "plimsoll/pretend/model/stream.h"
+#include "plimsoll/pretend/model/streams/clock.h"
+#include "plimsoll/pretend/model/streams/feed.h"
+#include "plimsoll/pretend/model/streams/graph.h"
+#include "plimsoll/pretend/model/streams/stream.h"
 
 namespace plimsoll::pretend {
 

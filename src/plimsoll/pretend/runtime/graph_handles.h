@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "plimsoll/pretend/model/graph.h"
+#include "plimsoll/pretend/model/streams/graph.h"
 
 namespace plimsoll::pretend::runtime {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plimsoll/pretend/cuda/occupancy.h"
-#include "plimsoll/pretend/model/functions.h"
+#include "plimsoll/pretend/model/streams/functions.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;

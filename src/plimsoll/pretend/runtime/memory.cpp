@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "plimsoll/pretend/model/functions.h"
+#include "plimsoll/pretend/model/streams/functions.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;

@@ -1,0 +1,99 @@
+"""The child of `estimate`: `plimsoll run … -m plimsoll.api.child PAYLOAD`.
+
+The observer stands around it as around any script. What the function raises leaves it as from a script, for the observer to
+see, and its traceback goes to the parent instead of to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pickle
+import runpy
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plimsoll.api import main_module
+from plimsoll.api.payload import Payload
+from plimsoll.run.script import Script
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def main() -> None:
+    payload = Payload.read(Path(sys.argv[1]))
+    Path(payload.folder, "pid").write_text(str(os.getpid()))
+    _take_streams(payload)
+    stage = "load"
+    try:
+        if payload.script is not None:
+            stage = "call"
+            Script(list(payload.script)).run()
+            return
+        _take_paths(payload)
+        call = _load(payload)
+        stage = "call"
+        call()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _leave(payload, stage, error)
+        sys.excepthook = lambda *_: None  # the parent says it
+        raise
+
+
+def _take_streams(payload: Payload) -> None:
+    """The command has its own output apart; what the function prints goes where the caller wants it."""
+    for target, source in ((1, payload.stdout), (2, payload.stderr)):
+        os.dup2(source, target)
+    for source in {payload.stdout, payload.stderr} - {1, 2}:
+        os.close(source)
+
+
+def _take_paths(payload: Payload) -> None:
+    sys.argv[:] = payload.argv
+    # Under -m the working directory stands first; the parent's own path says whether it should.
+    sys.path[:] = payload.paths if payload.paths_are_all else [*payload.paths, *sys.path[1:]]
+    home = os.path.dirname(_OWN)
+    if home not in sys.path:
+        sys.path.append(home)
+
+
+def _load(payload: Payload) -> Callable[[], Any]:
+    if payload.main is not None:
+        main_module.run_again(payload.main)
+    assert payload.call is not None
+    function, args, kwargs = pickle.loads(payload.call)
+    if payload.named is not None:
+        module, _, name = payload.named.partition(":")
+        function = importlib.import_module(module)
+        for part in name.split("."):
+            function = getattr(function, part)
+    return lambda: function(*args, **kwargs)
+
+
+def _leave(payload: Payload, stage: str, error: BaseException) -> None:
+    text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
+    failure = {"stage": stage, "type": type(error).__name__, "message": str(error), "traceback": text}
+    Path(payload.folder, "failure.json").write_text(json.dumps(failure))
+
+
+def _users_part(error: BaseException) -> types.TracebackType | None:
+    """The traceback below what plimsoll, and Python for it, put above the user's code."""
+    above = {runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>"}
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file not in above and not os.path.abspath(file).startswith(_OWN + os.sep):
+            break
+        trace = trace.tb_next
+    return trace
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Running out of memory: where, and what was alive at that moment.
+
+The caching allocator tells its observers before it throws. Whether the script deals with it is only known later: the failure
+is what the run ends with, or what neither an allocation nor a forward, backward or optimizer step came after; all others were
+handled. What fails beside that allocator (NCCL, handles of libraries, cudaMallocAsync) is known by the error that the run ends
+with, and by what the pretend GPU noted when it refused.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from plimsoll.run.contents.contents import Contents
+from plimsoll.run.contents.history import History, Snapshot
+from plimsoll.run.contents.lines import NO_FRAME, Line, is_user_file, line_or_backward
+from plimsoll.run.control import Control
+from plimsoll.run.observe.defects import Defects
+from plimsoll.run.observe.hooks import Hooks
+from plimsoll.run.observe.phases import Timeline
+
+
+class Oom:
+    def __init__(
+        self,
+        torch: Any,
+        control: Control | None,
+        timeline: Timeline,
+        hooks: Hooks,
+        history: History,
+        contents: Contents,
+        defects: Defects,
+        is_on: Callable[[], bool],
+    ) -> None:
+        self._torch = torch
+        self._control = control
+        self._timeline = timeline
+        self._hooks = hooks
+        self._history = history
+        self._contents = contents
+        self._defects = defects
+        self._is_on = is_on
+        self.count = 0
+        self._done_at_last: tuple[int, int] = (0, 0)
+        self.last: dict[str, Any] | None = None
+        self.last_snapshot: Snapshot | None = None
+        self._beside: dict[str, Any] | None = None
+
+    def install(self) -> None:
+        attach = getattr(self._torch._C, "_cuda_attach_out_of_memory_observer", None)
+        if attach is None:
+            return
+        try:
+            attach(self._observe)
+        except RuntimeError:
+            pass  # cudaMallocAsync and pluggable allocators tell nobody: `failure` then goes by the error itself
+
+    def _observe(self, device: int, requested: int, total: int, free: int) -> None:
+        if not self._is_on():
+            return
+        try:
+            self._note(device, requested, total, free)
+        except Exception as error:  # the allocator is about to throw its own; ours must not take its place
+            book = {"device_free_bytes": free, "device_total_bytes": total, "phase": self._timeline.phase, "top": []}
+            self.last = {"device": device, "requested_bytes": requested, **book, "message": ""}
+            self._defects.note(f"Oom: {error!r}")
+
+    def _note(self, device: int, requested: int, total: int, free: int) -> None:
+        self.count += 1
+        self._done_at_last = self._done(device)
+        self._hooks.arm()  # should the script try once more, its forward is seen
+        line = line_or_backward(sys._getframe(), self._hooks.backward_line if self._timeline.in_backward else None)
+        self.last = self._describe(device, requested, total, free, line)
+        if self._history.started:
+            self.last_snapshot = self._history.snapshot()
+            self.last["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
+
+    def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> dict[str, Any]:
+        active, reserved = self._active_and_reserved(device)
+        book = self._control.memory(device) if self._control is not None else None
+        return {
+            "device": device,
+            "requested_bytes": requested,
+            "device_free_bytes": free,
+            "device_total_bytes": total,
+            "step": self._timeline.step,
+            "phase": self._timeline.phase,
+            **line.as_record(),
+            "active_bytes": active,
+            "reserved_bytes": reserved,
+            "message": "",
+            "device_parts": book.parts if book is not None else {},
+            "top": [],
+        }
+
+    def _active_and_reserved(self, device: int) -> tuple[int, int]:
+        try:
+            stats = self._torch._C._cuda_memoryStats(device)
+        except RuntimeError:  # a pluggable allocator keeps no statistics
+            return 0, 0
+        return stats["active_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
+
+    def _done(self, device: int) -> tuple[int, int]:
+        stats = self._torch._C._cuda_memoryStats(device)
+        return self._timeline.work, stats["allocation"]["all"]["allocated"]
+
+    def failure(self, error: BaseException | None) -> dict[str, Any] | None:
+        """What the run died of, if it was this."""
+        seen = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            # What a process that used no GPU tells of one that did is in the other's record.
+            if self._is_out_of_memory(error) and self._torch.cuda.is_initialized():
+                told = self.last is not None and isinstance(error, self._torch.cuda.OutOfMemoryError)
+                return {**(self.last if told else self._beside_the_allocator(error)), "message": str(error)}
+            error = error.__cause__ or error.__context__
+        if self.last is not None and self._done(self.last.get("device", 0)) == self._done_at_last:
+            return {**self.last, "message": "caught by the script, which trained no further"}
+        return None
+
+    def _is_out_of_memory(self, error: BaseException) -> bool:
+        if isinstance(error, self._torch.cuda.OutOfMemoryError):
+            return True
+        # Libraries and the driver refuse in their own words; where nothing was refused they are somebody else's.
+        in_words = isinstance(error, RuntimeError) and _IN_WORDS.search(str(error)) is not None
+        return in_words and (self._control is None or self._refusing_device() is not None)
+
+    def _refusing_device(self) -> int | None:
+        current = self._torch.cuda.current_device()
+        others = (device for device in range(self._control.device_count()) if device != current)
+        return next((device for device in (current, *others) if self._control.refusal(device) is not None), None)
+
+    def _beside_the_allocator(self, error: BaseException) -> dict[str, Any]:
+        if self._beside is None:
+            self._beside = self._describe_beside(error)
+            self.count += 1
+        return self._beside
+
+    def _describe_beside(self, error: BaseException) -> dict[str, Any]:
+        device = self._refusing_device() if self._control is not None else None
+        if device is None:
+            device = self._torch.cuda.current_device()
+        free, total = self._torch.cuda.mem_get_info(device)
+        refusal = self._control.refusal(device) if self._control is not None else None
+        stated = _Stated.of(str(error))
+        if refusal is not None and stated is not None and not stated.may_be(refusal.asked):
+            refusal = None  # An older one. This time torch itself refused: the script had set a limit.
+        requested = refusal.asked if refusal is not None else stated.bytes if stated is not None else 0
+        failure = self._describe(device, requested, total, free, _raised_at(error) or NO_FRAME)
+        if refusal is not None:
+            failure["device_parts"] = refusal.parts
+            failure["device_free_bytes"] = total - sum(refusal.parts.values())
+        if self._history.started:
+            self.last_snapshot = self._history.snapshot()
+            failure["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
+        return failure
+
+
+_IN_WORDS = re.compile("out of memory|ALLOC(ATION)?_FAILED")
+
+
+class _Stated(NamedTuple):
+    """The request as an allocator's message states it: to two decimals."""
+
+    bytes: int
+    unit: int
+
+    @classmethod
+    def of(cls, message: str) -> "_Stated | None":
+        found = re.search(r"(?:Requested *:|Tried to allocate) *([0-9.]+) (bytes|KiB|MiB|GiB)", message)
+        if found is None:
+            return None
+        unit = 1024 ** ("bytes", "KiB", "MiB", "GiB").index(found[2])
+        return cls(round(float(found[1]) * unit), unit)
+
+    def may_be(self, size: int) -> bool:
+        return abs(self.bytes - size) <= self.unit / 100
+
+
+def _raised_at(error: BaseException) -> Line | None:
+    trace, line = error.__traceback__, None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            line = Line(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,1 @@
+"""The observer: one process from start to end, its steps, phases and peaks."""

@@ -1,0 +1,49 @@
+"""CUDA graphs: a replay runs no Python, hence no hooks. One that holds an optimizer step is a step."""
+
+import functools
+import weakref
+from typing import Any
+
+from plimsoll.run.observe.hooks import Hooks
+
+
+class Graphs:
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        self._graph_type = getattr(torch.cuda, "CUDAGraph", None)
+        self._hooks = hooks
+        self._captured: Any | None = None
+        self._with_optimizer: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def install(self) -> None:
+        kind = self._graph_type
+        if kind is None or not all(name in vars(kind) for name in ("capture_begin", "capture_end", "replay")):
+            return
+        begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
+
+        @functools.wraps(begin)
+        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            self._captured = graph
+            return begin(graph, *args, **kwargs)
+
+        @functools.wraps(end)
+        def capture_end(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            self._captured = None
+            return end(graph, *args, **kwargs)
+
+        @functools.wraps(replay)
+        def replayed(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            if graph not in self._with_optimizer:
+                return replay(graph, *args, **kwargs)
+            self._hooks.forward_begins()
+            self._hooks.optimizer_begins()
+            try:
+                return replay(graph, *args, **kwargs)
+            finally:
+                self._hooks.optimizer_ends()
+
+        kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
+        self._hooks.on_optimizer = self._optimizer_stepped
+
+    def _optimizer_stepped(self) -> None:
+        if self._captured is not None:
+            self._with_optimizer.add(self._captured)

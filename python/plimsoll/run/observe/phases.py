@@ -1,0 +1,267 @@
+"""Steps and phases, told from what a training loop does; knows nothing of torch.
+
+    before ─► [other] forward ─► backward ─► other (clipping) ─► optimizer ─┐ one step
+                  ▲                                                         │
+                  └──── what comes after the optimizer opens the next step ◄┘
+
+A step ends where its optimizer step ends. Another optimizer step with no forward or backward between belongs to the same
+step, so what follows an optimizer step is kept aside (`_tail`) until the next event tells whose it is.
+"""
+
+import threading
+from collections.abc import Callable
+
+from plimsoll.run.observe.peaks import Window, Windows
+
+FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
+
+Phases = dict[str, Windows]
+
+
+def _add(phases: Phases, phase: str, windows: Windows) -> None:
+    mine = phases.setdefault(phase, {})
+    for device, window in windows.items():
+        mine[device] = mine[device].then(window) if device in mine else window
+
+
+class Highest:
+    """The highest active bytes seen on a device, and when. The first of equals."""
+
+    def __init__(self) -> None:
+        self.active_peak = -1
+        self.step: int | None = None
+        self.phase = OTHER
+
+    def see(self, step: int | None, phase: str, window: Window) -> None:
+        if window.active_peak > self.active_peak:
+            self.active_peak, self.step, self.phase = window.active_peak, step, phase
+
+
+class Timeline:
+    """Cuts the run at the borders of phases. `cut()` gives what happened on each device since the last cut.
+
+    Thread-safe: autograd's threads and several training threads may report.
+    """
+
+    def __init__(
+        self, cut: Callable[[], Windows], on_step: Callable[[], None], check_stop: Callable[[int], None]
+    ) -> None:
+        self._cut = cut
+        self._on_step = on_step
+        self._check_stop = check_stop
+        self.restart()
+
+    def restart(self) -> None:
+        """As if nothing had happened yet; in a forked child, where the lock may be held by a thread that is not there."""
+        self._lock = threading.RLock()
+        self.before: Phases = {}
+        self.after: Phases = {}
+        self.finished: list[Phases] = []
+        self._numbers: list[int] = []  # of the first entries of `finished`, once some steps were dropped
+        self.finished_count = 0
+        self.open: Phases | None = None
+        self.highest: dict[int, Highest] = {}
+        self.phase = OTHER
+        self.work = 0  # forwards, backwards and optimizer steps that began
+        self._backward_depth = 0
+        self._optimizer_depth = 0
+        self._optimizer_has_closure = False
+        self._stepped = False  # an optimizer has stepped in the open step, and nothing new began
+        self._stepped_in_backward = False
+        self._tail: Windows = {}
+
+    @property
+    def step(self) -> int | None:
+        """The number of the open step, from 0; None before the first and between two."""
+        return self.finished_count if self.open is not None and not self._stepped else None
+
+    @property
+    def done_steps(self) -> int:
+        return self.finished_count + (1 if self._stepped else 0)
+
+    @property
+    def last_phase_was_backward(self) -> bool:
+        return bool(self.open) and self.phase == OTHER and BACKWARD in self.open and not self._stepped
+
+    @property
+    def in_backward(self) -> bool:
+        return self._backward_depth > 0
+
+    @property
+    def outermost_backward(self) -> bool:
+        return self._backward_depth == 1
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def forward_begins(self) -> None:
+        with self._lock:
+            self.work += 1
+            if self._backward_depth or self.phase == FORWARD:
+                return
+            if self._optimizer_depth and not self._optimizer_has_closure:
+                self._optimizer_depth = 0  # its step raised, and the script went on
+            self._begin_work(FORWARD)
+
+    def backward_begins(self) -> None:
+        with self._lock:
+            self.work += 1
+            if self._backward_depth == 0:
+                self._begin_work(BACKWARD)
+            self._backward_depth += 1
+
+    def backward_ends(self) -> bool:
+        """True where it was the outermost one."""
+        with self._lock:
+            self._backward_depth -= 1
+            if self._backward_depth:
+                return False
+            self._enter(OPTIMIZER if self._optimizer_depth else OTHER)
+            if self._stepped_in_backward:
+                self._stepped_in_backward = False
+                self._step_done()
+            return True
+
+    def optimizer_begins(self, has_closure: bool = False) -> None:
+        with self._lock:
+            self.work += 1
+            if self._backward_depth:
+                self._stepped_in_backward = True
+                return
+            if self._optimizer_depth and not self._optimizer_has_closure and self.phase != OPTIMIZER:
+                self._optimizer_depth = 0
+            self._optimizer_depth += 1
+            if self._optimizer_depth > 1:
+                return
+            self._optimizer_has_closure = has_closure
+            if self._stepped and not has_closure:  # one more optimizer of the same step
+                self._flush()
+                _add(self._opened(), OTHER, self._tail)
+                self._see(self.finished_count, OTHER, self._tail)
+                self._tail, self._stepped, self.phase = {}, False, OPTIMIZER
+            else:
+                self._begin_work(OPTIMIZER)  # a closure brings a forward of its own, hence a step of its own
+
+    def expect_optimizer(self) -> None:
+        """The compiled code that was entered holds an optimizer step, at a place that cannot be seen from outside."""
+        with self._lock:
+            if not self._optimizer_depth and not self._backward_depth:
+                self._optimizer_depth, self._optimizer_has_closure = 1, True
+
+    def optimizer_ends(self) -> None:
+        with self._lock:
+            if self._backward_depth or not self._optimizer_depth:
+                return
+            self._optimizer_depth -= 1
+            if self._optimizer_depth == 0:
+                self._enter(OTHER)
+                self._step_done()
+
+    def nothing_ran_yet(self) -> None:
+        """What ran before there was a device is no part of a step; a step that is whole stays one."""
+        with self._lock:
+            if (
+                self.finished_count == 0
+                and not self._stepped
+                and not self._backward_depth
+                and not self._optimizer_depth
+            ):
+                self.open, self.phase, self.work = None, OTHER, 0
+
+    def close(self) -> None:
+        """The run is over: whatever happened since the last border is filed."""
+        with self._lock:
+            self._flush()
+            if self._stepped:
+                self._finish_step()
+                _add(self.after, OTHER, self._tail)
+                self._see(None, OTHER, self._tail)
+                self._tail = {}
+
+    def flush(self) -> None:
+        """Files what happened up to now under the current phase."""
+        with self._lock:
+            self._flush()
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> Phases:
+        if self.open is None:
+            self.open = {}
+        return self.open
+
+    def _begin_work(self, phase: str) -> None:
+        """A forward, a backward or an optimizer step begins: in the open step, or it opens one."""
+        if self.open is not None and not self._stepped:
+            self._enter(phase)
+            return
+        self._check_stop(self.done_steps)
+        self._flush()
+        if self._stepped:
+            self._finish_step()
+        self.open, self.phase = {}, phase
+        if self._tail:
+            _add(self.open, OTHER, self._tail)
+            self._see(self.finished_count, OTHER, self._tail)
+            self._tail = {}
+
+    def _finish_step(self) -> None:
+        self.finished.append(self._opened())
+        self.finished_count += 1
+        self.open, self._stepped = None, False
+        self._thin_out()
+
+    def _step_done(self) -> None:
+        self._stepped = True
+        self._on_step()
+
+    def _enter(self, phase: str) -> None:
+        self._flush()
+        self.phase = phase
+
+    def _flush(self) -> None:
+        windows = self._cut()
+        if not windows:
+            return
+        if self._stepped:
+            for device, window in windows.items():
+                self._tail[device] = self._tail[device].then(window) if device in self._tail else window
+        elif self.open is None:
+            _add(self.before, OTHER, windows)
+            self._see(None, OTHER, windows)
+        else:
+            _add(self.open, self.phase, windows)
+            self._see(self.finished_count, self.phase, windows)
+
+    def _see(self, step: int | None, phase: str, windows: Windows) -> None:
+        for device, window in windows.items():
+            self.highest.setdefault(device, Highest()).see(step, phase, window)
+
+    # A long run must not grow without bound: the first steps, the last ones and those that hold a device's peak stay.
+    _KEPT_FIRST, _KEPT_LAST = 64, 64
+
+    def _thin_out(self) -> None:
+        if len(self.finished) <= 2 * (self._KEPT_FIRST + self._KEPT_LAST):
+            return
+        numbers = self.finished_numbers()
+        peaks = {highest.step for highest in self.highest.values()}
+        last = len(numbers) - self._KEPT_LAST
+        kept = [
+            (number, step)
+            for index, (number, step) in enumerate(zip(numbers, self.finished))
+            if index < self._KEPT_FIRST or index >= last or number in peaks
+        ]
+        self._numbers = [number for number, _ in kept]
+        self.finished = [step for _, step in kept]
+
+    def finished_numbers(self) -> list[int]:
+        """The step numbers of `finished`: all of them, but for very long runs."""
+        missing = len(self.finished) - len(self._numbers)
+        return self._numbers + list(range(self.finished_count - missing, self.finished_count))
+
+    def numbered_steps(self) -> list[tuple[int, Phases]]:
+        """The finished steps, and the open one if it did anything."""
+        with self._lock:
+            steps = list(zip(self.finished_numbers(), self.finished))
+            if self.open:
+                steps.append((self.finished_count, self.open))
+            return steps

@@ -1,0 +1,223 @@
+"""What is watched of torch in one process: the parts together, and what they saw."""
+
+from collections.abc import Callable
+from typing import Any
+
+from plimsoll.run import record
+from plimsoll.run.attribution import Attribution
+from plimsoll.run.contents import snapshot
+from plimsoll.run.contents.contents import MAX_ENTRIES, Contents
+from plimsoll.run.contents.history import History
+from plimsoll.run.contents.oom import Oom
+from plimsoll.run.control import Control
+from plimsoll.run.observe import user_view
+from plimsoll.run.observe.compiled import Compiled
+from plimsoll.run.observe.defects import Defects
+from plimsoll.run.observe.graphs import Graphs
+from plimsoll.run.observe.hooks import Hooks
+from plimsoll.run.observe.peaks import Peaks, Windows
+from plimsoll.run.observe.phases import Timeline
+from plimsoll.run.settings import Settings
+from plimsoll.run.values.readbacks import ReadBacks
+
+
+class Watch:
+    def __init__(
+        self,
+        torch: Any,
+        control: Control | None,
+        settings: Settings,
+        defects: Defects,
+        is_on: Callable[[], bool],
+        on_step: Callable[[], None],
+        check_stop: Callable[[int], None],
+    ) -> None:
+        self.torch = torch
+        self._control = control
+        self._settings = settings
+        self._defects = defects
+        self._is_on = is_on
+        self._steps = record.StepTexts()
+        self.peaks = Peaks(torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats, self._devices_in_use)
+        self.timeline = Timeline(self._cut, on_step, check_stop)
+        self.hooks = Hooks(torch, self.timeline, defects, is_on)
+        keep_all = settings.snapshot is not None and settings.is_main
+        self._history = History(torch, MAX_ENTRIES, "all" if keep_all else "alloc")
+        self._contents = Contents(
+            self._history, self.peaks, keep_all, torch.cuda.is_current_stream_capturing, defects.note
+        )
+        self._oom = Oom(torch, control, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
+        self._read_backs: ReadBacks | None = None
+        self._attribution = Attribution(settings.categories, settings.depth, defects)
+
+    def install(self) -> None:
+        """Allocates nothing and initialises nothing. REQUIRES: torch is imported."""
+        user_view.install(self.torch._C, self.peaks)
+        self.hooks.on_backward = self._contents.attribution.backward_called
+        self._history.on_user_begins = self._user_begins
+        for part in (
+            self._history.install,
+            self.hooks.install,
+            Compiled(self.hooks, self.timeline, self._attribution).install,
+            Graphs(self.torch, self.hooks).install,
+        ):
+            self._defects.guarded(None, part)
+
+    def start(self) -> None:
+        """REQUIRES: CUDA is being initialised in this process."""
+        self._defects.guarded(None, self.hooks.device_begins)
+        self._defects.guarded(
+            None, self._attribution.start
+        )  # First: its look at the allocator would stand in the history.
+        self._defects.guarded(False, self._history.start)
+        self._defects.guarded(None, self._oom.install)
+        if self._control is not None:
+            self._read_backs = ReadBacks(self.torch, self._control, self.hooks, self._is_on)
+            self._defects.guarded(None, self._read_backs.install)
+
+    def forked(self) -> None:
+        """In a forked child, as long as it is not watched."""
+        self.hooks.disarm()
+        self._defects.guarded(None, self._attribution.forked)
+
+    def restart(self) -> None:
+        """In a forked child that is watched from now on. REQUIRES: its parent has not initialised CUDA, so that nothing
+        was seen on any device."""
+        self._steps = record.StepTexts()
+        self.peaks.restart()
+        self.timeline.restart()
+        self.hooks.restart()
+
+    def finish(self) -> None:
+        for part in (self._end_read_backs, self._attribution.finish, self.timeline.close, self._contents.finish):
+            self._defects.guarded(None, part)
+
+    def write_snapshot(self, path: str, error: BaseException | None) -> None:
+        if self._history.started:
+            at_failure = self._oom.last_snapshot if self._oom.failure(error) else None
+            snapshot.write(at_failure or self._history.snapshot(), path)
+
+    def fullest_device(self) -> int | None:
+        devices = self.peaks.devices
+        return max(devices, key=lambda index: (devices[index].reserved_peak, -index)) if devices else None
+
+    # -- while it runs ---------------------------------------------------------------------------------------------------
+
+    def _cut(self) -> Windows:
+        windows: Windows = self._defects.guarded({}, self.peaks.cut)
+        self._defects.guarded(None, self._contents.at_border)
+        self._defects.guarded(None, self._attribution.at_border, self.timeline.work > 0)
+        return windows
+
+    def _user_begins(self) -> None:
+        self.timeline.flush()
+        self._defects.guarded(None, self._contents.new_stretch)
+
+    def _devices_in_use(self) -> int:
+        return self.torch._C._cuda_getDeviceCount() if self.torch.cuda.is_initialized() else 0
+
+    def _end_read_backs(self) -> None:
+        if self._read_backs is not None:
+            self._read_backs.uninstall()
+
+    # -- the record ------------------------------------------------------------------------------------------------------
+
+    def steps_text(self) -> str:
+        timeline = self.timeline
+        return self._steps.text(timeline.numbered_steps(), timeline.finished_count, self.fullest_device() or 0)
+
+    def record(self, complete: bool, error: BaseException | None) -> dict[str, Any]:
+        guarded = self._defects.guarded
+        result = dict(NOTHING_SEEN)
+        result.update(guarded({}, self._memory_record, complete))
+        result.update(guarded({}, self._work_record))
+        result["ooms_handled"] = self._oom.count
+        failure = guarded(None, self._oom.failure, error) if complete else None
+        if failure is not None:
+            result["oom"] = {**failure, "top": failure.get("top", [])[: self._settings.top]}
+            result["ooms_handled"] = max(self._oom.count - 1, 0)
+        return result
+
+    def _memory_record(self, complete: bool) -> dict[str, Any]:
+        device = self.fullest_device()
+        index = device if device is not None else 0
+        timeline = self.timeline
+        result: dict[str, Any] = {
+            "device": index,
+            "peak": self._peak_record(index),
+            "finished_steps": timeline.done_steps,
+            "before_steps": record.phases_record(timeline.before, index),
+            "after_steps": record.phases_record(timeline.after, index),
+            "alloc_retries": self.peaks.devices[index].retries.value if index in self.peaks.devices else 0,
+            "other_devices": [
+                {"device": other, "reserved_peak_bytes": book.reserved_peak}
+                for other, book in sorted(self.peaks.devices.items())
+                if other != index
+            ],
+        }
+        if complete:
+            told = self._defects.guarded({}, self._attribution.record, index, result["peak"]["active_bytes"])
+            result["peak"].update(told.pop("peak", {}))
+            result.update(told)
+        alive = self._contents.alive_at_peak(index) if complete else None
+        if alive is not None:
+            result["top"] = alive.groups[: self._settings.top]
+            result["top_total_bytes"] = alive.active_bytes
+        return result
+
+    def _peak_record(self, index: int) -> dict[str, Any]:
+        book = self.peaks.devices.get(index)
+        highest = self.timeline.highest.get(index)
+        result: dict[str, Any] = {
+            "active_bytes": book.active_peak if book else 0,
+            "allocated_bytes": book.allocated_peak if book else 0,
+            "reserved_bytes": book.reserved_peak if book else 0,
+            "segments": book.segments_peak if book else 0,
+            "step": highest.step if highest else None,
+            "phase": highest.phase if highest else "other",
+        }
+        device = self._control.memory(index) if self._control is not None else None
+        if device is None:
+            parts = {"segments": result["reserved_bytes"], "context": 0, "nccl": 0, "handles": 0}
+            return {**result, "device_bytes": result["reserved_bytes"], "device_parts": parts}
+        parts = {
+            "segments": device.segments_peak,
+            "context": device.context_peak,
+            "nccl": device.nccl_peak,
+            "handles": device.handles_peak,
+        }
+        return {**result, "device_bytes": device.peak, "device_parts": parts}
+
+    def _work_record(self) -> dict[str, Any]:
+        known = self._control
+        lines: list[dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
+        return {
+            "host_pinned_bytes": known.host_pinned_peak() if known is not None else 0,
+            "read_backs": known.read_backs() if known is not None else 0,
+            "read_back_lines": lines,
+            "unpretended": known.unpretended() if known is not None else [],
+        }
+
+
+NOTHING_SEEN: dict[str, Any] = {
+    "device": 0,
+    "peak": {
+        **dict.fromkeys(("active_bytes", "allocated_bytes", "reserved_bytes", "device_bytes", "segments"), 0),
+        "step": None,
+        "phase": "other",
+        "device_parts": dict.fromkeys(("segments", "context", "nccl", "handles"), 0),
+    },
+    "finished_steps": 0,
+    "before_steps": None,
+    "after_steps": None,
+    "top": [],
+    "top_total_bytes": 0,
+    "host_pinned_bytes": 0,
+    "read_backs": 0,
+    "read_back_lines": [],
+    "unpretended": [],
+    "oom": None,
+    "ooms_handled": 0,
+    "alloc_retries": 0,
+    "other_devices": [],
+}

@@ -1,0 +1,157 @@
+"""DTensor's sharding propagation of an optimizer's operators, made once for each kind of parameter.
+
+The foreach and fused operators take lists with an entry for each parameter, and treat each entry alone. Torch propagates entry by entry,
+some of it with the square of their number: seconds for a model of a few hundred parameters, most of the first step. Parameters of one
+shape, dtype and placement have one answer, and a model has a dozen such kinds. Torch's own propagation is asked about one entry of
+each; its answer is given to the others of that kind. Rules that a script registered for such an operator are its own: they may look at
+all entries together, and get them all.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from plimsoll.run.torch_patches import collector
+from plimsoll.run.torch_patches.after_import import after_import
+
+_MODULE = "torch.distributed.tensor._sharding_prop"
+_METHOD = "propagate_op_sharding_non_cached"
+_OF_LISTS = ("aten::_foreach_", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
+_NUMBERS = (bool, int, float, complex)
+_OF_TORCH = "torch.distributed.tensor._ops."
+# Containers that torch makes and holds for an entry, by the collections of a step: with the rules of 2.13, and with older ones.
+_CONTAINERS, _CONTAINERS_BEFORE = 65, 30
+_RULES_OF_2_13 = "_expand_single_dim_strategy_to_mesh"
+
+
+def install() -> None:
+    after_import.call(_MODULE, _propagate_by_kind)
+
+
+def _propagate_by_kind(module: ModuleType) -> None:
+    propagator = getattr(module, "ShardingPropagator", None)
+    propagate = getattr(propagator, _METHOD, None)
+    spec_type = getattr(module, "DTensorSpec", None)
+    if propagate is None or spec_type is None:
+        return
+    containers = _CONTAINERS if hasattr(module, _RULES_OF_2_13) else _CONTAINERS_BEFORE
+
+    @functools.wraps(propagate)
+    def propagate_by_kind(self: Any, op_schema: Any) -> Any:
+        kinds = _kinds(op_schema, spec_type) if _is_of_lists(self, op_schema.op) else None
+        if kinds is None:
+            return propagate(self, op_schema)
+        try:
+            answer = kinds.for_all(propagate(self, _with_lists(op_schema, kinds.first_of_each)))
+        except Exception:
+            answer = None  # Torch's own words are of all entries.
+        if answer is None:
+            return propagate(self, op_schema)
+        collector.make_up_for(containers * kinds.number)
+        return answer
+
+    setattr(propagator, _METHOD, propagate_by_kind)
+
+
+def _is_of_lists(propagator: Any, op: Any) -> bool:
+    """Whether the operator treats each entry alone, by rules of torch's own."""
+    if not op.name().startswith(_OF_LISTS):
+        return False
+    registered = (
+        getattr(propagator, name, {}).get(op) for name in ("op_strategy_funcs", "op_single_dim_strategy_funcs")
+    )
+    rules = [getattr(rule, "func", rule) for rule in registered if rule is not None]
+    return all(getattr(rule, "__module__", "").startswith(_OF_TORCH) for rule in rules)
+
+
+class _Kinds:
+    """Which entries are alike."""
+
+    def __init__(self, firsts: Sequence[int], kind_of: Sequence[int]) -> None:
+        self._firsts = firsts  # the first entry of each kind
+        self._kind_of = kind_of  # of each entry, the number of its kind
+        self.number = len(kind_of)
+
+    def first_of_each(self, entries: Sequence[Any]) -> list[Any]:
+        return [entries[first] for first in self._firsts]
+
+    def each(self, of_kinds: Sequence[Any]) -> list[Any]:
+        """Every entry has an object of its own, as from torch."""
+        return [_copy(of_kinds[kind]) for kind in self._kind_of]
+
+    def for_all(self, answer: Any) -> Any | None:
+        """What torch answered about the first of each kind, for all entries; None for an answer of another form."""
+        output, redistribute = answer.output_spec, answer.redistribute_schema
+        if isinstance(output, (list, tuple)):
+            if len(output) != len(self._firsts):
+                return None
+            output = type(output)(self.each(output))
+        elif output is not None:
+            return None
+        if redistribute is not None:
+            if {len(found) for found in _lists(redistribute)} != {len(self._firsts)}:
+                return None
+            redistribute = _with_lists(redistribute, self.each)
+        return dataclasses.replace(answer, output_spec=output, redistribute_schema=redistribute)
+
+
+def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
+    """None where entries cannot be told apart, where all differ, and where lists differ in length."""
+    lists = _lists(op_schema)
+    if len({len(found) for found in lists}) != 1 or any(
+        isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()
+    ):
+        return None
+    kinds: dict[Any, int] = {}
+    firsts, kind_of = [], []
+    for index, entries in enumerate(zip(*lists)):
+        if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
+            return None
+        try:
+            kind = kinds.setdefault(tuple(map(_what_matters, entries)), len(kinds))
+        except TypeError:  # sizes that are symbols
+            return None
+        if kind == len(firsts):
+            firsts.append(index)
+        kind_of.append(kind)
+    return _Kinds(firsts, kind_of) if len(firsts) < len(kind_of) else None
+
+
+def _what_matters(entry: Any) -> Any:
+    if isinstance(entry, _NUMBERS):
+        return type(entry), repr(
+            entry
+        )  # 1, 1.0 and True are equal, and promote differently; 0.0 and -0.0 are equal too.
+    return entry, _groups(entry.mesh)
+
+
+def _groups(mesh: Any) -> Any:
+    """Meshes are equal where their ranks are; their process groups need not be the same."""
+    try:
+        return str(mesh._dim_group_names if hasattr(mesh, "_dim_group_names") else mesh._dim_group_infos)
+    except Exception:  # a mesh that has none
+        return id(mesh)
+
+
+def _is_list(argument: Any) -> bool:
+    return isinstance(argument, (list, tuple)) and len(argument) > 0
+
+
+def _lists(op_schema: Any) -> list[Sequence[Any]]:
+    return [argument for argument in op_schema.args_schema if _is_list(argument)]
+
+
+def _with_lists(op_schema: Any, change: Callable[[Sequence[Any]], list[Any]]) -> Any:
+    """The schema, with every list changed."""
+    args = tuple(
+        type(argument)(change(argument)) if _is_list(argument) else argument for argument in op_schema.args_schema
+    )
+    return type(op_schema)(op_schema.op, args, op_schema.kwargs_schema, schema_info=op_schema.schema_info)
+
+
+def _copy(spec: Any) -> Any:
+    return (
+        spec.shallow_copy_with_tensor_meta(spec.tensor_meta) if hasattr(spec, "shallow_copy_with_tensor_meta") else spec
+    )

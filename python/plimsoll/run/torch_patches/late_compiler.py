@@ -1,0 +1,158 @@
+"""torch's compiler, imported when something is compiled and not before.
+
+torch asks `torch._dynamo` at many places of an ordinary training (an optimizer's step, FSDP2's hooks, checkpointing) to keep out
+of a function or to break a graph. For these few words a whole compiler is imported: two seconds, a third or more of what a small
+script takes. Where nothing is compiled it has nothing to keep out of. So the first import gets a stand-in, which knows the answers
+of a compiler that is not there; whatever else is asked of it, or of a module below it, imports the real one in its place.
+"""
+
+import functools
+import importlib
+import importlib.abc
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from plimsoll.run.torch_patches.after_import import after_import, found_by_others
+
+_NAME = "torch._dynamo"
+_CONFIG = f"{_NAME}.config"  # Settings, and nothing that takes time.
+
+
+class _StandIn(ModuleType):
+    """`torch._dynamo` as long as nothing is compiled; who kept it has the real one's attributes after that."""
+
+    def __init__(self, compiler: "LateCompiler") -> None:
+        super().__init__(_NAME)
+        self.__dict__["_compiler"] = compiler
+        self.__dict__["trace_rules"] = _TraceRules(compiler)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":  # Whoever walks over all modules asks for such.
+            raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
+        if name == "config":
+            return importlib.import_module(_CONFIG)
+        return getattr(self._compiler.real(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__") or name == "config":
+            self.__dict__[name] = value  # By the import system.
+        else:
+            setattr(self._compiler.real(), name, value)
+
+    def graph_break(self, *args: Any, **options: Any) -> Any:
+        return self._compiler.real().graph_break(*args, **options) if self._compiler.is_real else None
+
+    def disable(self, fn: Any = None, recursive: bool = True, **options: Any) -> Any:
+        compiler = self._compiler
+        if compiler.is_real or not recursive or not (fn is None or isinstance(fn, (FunctionType, MethodType))):
+            return compiler.real().disable(fn, recursive, **options)
+        if fn is None:
+            return functools.partial(self.disable, **options)
+        return compiler.disabled(fn, options)
+
+
+class _TraceRules:
+    """`torch._dynamo.trace_rules`: process groups clear its cache, which is empty."""
+
+    def __init__(self, compiler: "LateCompiler") -> None:
+        self._compiler = compiler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiler.real().trace_rules, name)
+
+    def clear_lru_cache(self) -> None:
+        if self._compiler.is_real:
+            self._compiler.real().trace_rules.clear_lru_cache()
+
+
+class _Loaded(importlib.abc.Loader):
+    """For the import of a module that is there already: it came with the real compiler while it was looked for."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec, self._loader = module.__spec__, module.__loader__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__, module.__loader__ = self._spec, self._loader
+
+
+class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the stand-in under the compiler's name, until `real` is called."""
+
+    def __init__(self) -> None:
+        self.is_real = False
+        self._stand_in = _StandIn(self)
+        self._disabled: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def install(self) -> None:
+        if _NAME not in sys.modules:
+            sys.meta_path.insert(0, self)
+
+    # -- importing -------------------------------------------------------------------------------------------------------
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if self.is_real or not name.startswith(_NAME):
+            return None
+        if name == _NAME:
+            spec = found_by_others(self, name, path, target)
+            if spec is not None:
+                spec.loader = self
+            return spec
+        if name.startswith(f"{_NAME}.") and name != _CONFIG:
+            self.real()
+            if name in sys.modules:
+                return spec_from_loader(name, _Loaded(sys.modules[name]))
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._stand_in
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+    def real(self) -> ModuleType:
+        """The real compiler, imported if it was not."""
+        if not self.is_real:
+            self.is_real = True
+            torch = sys.modules["torch"]
+            if vars(torch).get("_dynamo") is self._stand_in:
+                del torch._dynamo
+            if sys.modules.get(_NAME) is self._stand_in:
+                del sys.modules[_NAME]
+            for function in list(self._disabled):  # torch keeps ours there; it would be traced as any other.
+                vars(function).pop("__dynamo_disable", None)
+            after_import.call(_NAME, lambda module: None, before=self._begins)
+        return importlib.import_module(_NAME)
+
+    def _begins(self) -> None:
+        # What was set there stays set, and its import is not repeated: nobody would make it an attribute of the package.
+        config = sys.modules.get(_CONFIG)
+        if config is not None:
+            setattr(sys.modules[_NAME], "config", config)
+
+    # -- what is not to be compiled --------------------------------------------------------------------------------------
+
+    def disabled(self, fn: Callable[..., Any], options: Any) -> Callable[..., Any]:
+        """`fn`, which the compiler is to keep out of once there is one."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not self.is_real:
+                return fn(*args, **kwargs)
+            return self.real().disable(fn, **options)(*args, **kwargs)  # type: ignore[attr-defined]
+
+        if options.get("wrapping", True):
+            functools.update_wrapper(call, fn)
+        call._torchdynamo_disable = True  # type: ignore[attr-defined]
+        call._torchdynamo_disable_msg = options.get("reason")  # type: ignore[attr-defined]
+        call._torchdynamo_disable_recursive = True  # type: ignore[attr-defined]
+        if isinstance(fn, FunctionType):
+            self._disabled.add(fn)
+        return call

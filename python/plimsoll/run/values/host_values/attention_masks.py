@@ -1,0 +1,59 @@
+"""Whether anything is masked: transformers asks the device before each forward, and makes a mask of tokens by tokens if so.
+
+A batch without padding needs none, and attention without one is another kernel: flash attention, which keeps less. So the questions are
+asked where what the host sent is known. Positions that the host did not send are the model's own, one token after the other; from
+positions that do not rise by one the library takes several sequences to be packed into one.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from plimsoll.run.values.host_values import known_values
+
+_ASKING = (
+    "create_causal_mask",
+    "create_bidirectional_mask",
+    "create_sliding_window_causal_mask",
+    "create_bidirectional_sliding_window_mask",
+    "create_chunked_causal_mask",
+    "create_recurrent_attention_mask",
+    "_prepare_4d_attention_mask_for_sdpa",
+    "_prepare_4d_causal_attention_mask_for_sdpa",
+    "_is_packed_sequence",
+)
+
+
+def answer(module: ModuleType) -> None:
+    """A module of transformers that makes masks, of any of its versions."""
+    for name in _ASKING:
+        function = getattr(module, name, None)
+        if callable(function):
+            setattr(module, name, _asked(function))
+    converter = getattr(module, "AttentionMaskConverter", None)
+    if converter is not None and isinstance(vars(converter).get("_ignore_causal_mask_sdpa"), staticmethod):
+        converter._ignore_causal_mask_sdpa = staticmethod(known_values.where_known(converter._ignore_causal_mask_sdpa))
+
+
+def _asked(function: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(function)
+    asked = known_values.where_known(function)
+    if "position_ids" not in parameters.parameters:
+        return asked
+
+    @functools.wraps(function)
+    def with_positions(*args: Any, **options: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            _take_as_consecutive(parameters.bind_partial(*args, **options).arguments.get("position_ids"))
+        return asked(*args, **options)
+
+    return with_positions
+
+
+def _take_as_consecutive(positions: torch.Tensor | None) -> None:
+    if isinstance(positions, torch.Tensor) and positions.dim() > 0 and known_values.on_host(positions) is None:
+        known_values.note(positions, torch.arange(positions.shape[-1]).expand(positions.shape))

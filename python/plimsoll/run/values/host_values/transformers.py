@@ -1,0 +1,163 @@
+"""`generate()` of transformers ends at its length, as on a GPU whose model never gives an end-of-sequence token.
+
+After each token the library asks its criteria, whose answers are tensors on the device, and reads back whether any sequence goes on.
+One of them is a number that the host has: `MaxLengthCriteria` compares the length, which is a shape, with the length to reach. What it
+finds is noted for the thread that asks, and is the answer to the question that every loop of the library asks before its next step
+(sampling, beam search, the models' own): whether there are unfinished sequences.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from plimsoll.run.observe.defects import Defects
+
+_LENGTH = "_plimsoll_length"  # how long the sequences were a step before; an attribute, since users' criteria need not have a hash
+
+
+class _Generation(threading.local):
+    """What this thread's criterion of length was last asked. A generation within another one, an assistant's, is over before
+    the outer one's is asked again."""
+
+    criterion: Any = None  # None once a loop has had the answer
+    length = 0
+    is_over = False
+
+
+_generation = _Generation()
+
+
+def _on_device(value: Any) -> bool:
+    """Whether zeros would be read back, and it is not the compiler that looks."""
+    return isinstance(value, torch.Tensor) and value.is_cuda and not torch.compiler.is_compiling()
+
+
+# -- what the host knows -------------------------------------------------------------------------------------------------
+
+
+def note_the_length(stopping_criteria: ModuleType) -> None:
+    criterion = getattr(stopping_criteria, "MaxLengthCriteria", None)
+    if criterion is None:
+        return
+    ask = criterion.__call__
+
+    @functools.wraps(ask)
+    def noted(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
+        answer = ask(self, input_ids, *args, **options)
+        if _on_device(input_ids):
+            _note(self, input_ids.shape[1])
+        return answer
+
+    criterion.__call__ = noted
+
+
+def _note(criterion: Any, length: int) -> None:
+    """A list may have two of them, asked about the same; assisted decoding asks about its candidates first."""
+    is_over = _generation.is_over and length == _generation.length
+    _generation.is_over = is_over or length >= criterion.max_length
+    _generation.criterion, _generation.length = criterion, length
+
+
+def _is_over(defects: Defects) -> bool:
+    """Whether the length is reached, or never will be."""
+    criterion, length, is_over = _generation.criterion, _generation.length, _generation.is_over
+    _generation.criterion, _generation.is_over = None, False
+    if criterion is None:
+        return False
+    is_stuck = vars(criterion).get(_LENGTH) == length
+    vars(criterion)[_LENGTH] = length
+    if is_stuck and not is_over:
+        defects.note(
+            f"a generation, from token {length} of {criterion.max_length} on: how many tokens a step accepts is read back "
+            "(assisted decoding), and zero would be for ever"
+        )
+    return is_over or is_stuck
+
+
+# -- where it is asked ---------------------------------------------------------------------------------------------------
+
+
+def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
+    asked: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+        "_get_stopping_criteria": _begin,
+        "_has_unfinished_sequences": functools.partial(_has_unfinished, defects),
+        "_beam_search_has_unfinished_sequences": _beams_go_on,
+        "_beam_search": _whole_beams,
+    }
+    mixin = getattr(utils, "GenerationMixin", None)
+    for name, with_answer in asked.items():
+        held = vars(mixin).get(name) if mixin is not None else None
+        function = getattr(held, "__func__", held)
+        if callable(function):
+            answered = functools.wraps(function)(with_answer(function))
+            setattr(mixin, name, staticmethod(answered) if isinstance(held, staticmethod) else answered)
+
+
+def _begin(get_criteria: Callable[..., Any]) -> Callable[..., Any]:
+    """Nothing is left of a generation before, which an error may have ended."""
+
+    def begun(*args: Any, **options: Any) -> Any:
+        criteria = get_criteria(*args, **options)
+        _generation.criterion, _generation.is_over = None, False
+        for criterion in criteria:
+            getattr(criterion, "__dict__", {}).pop(_LENGTH, None)
+        return criteria
+
+    return begun
+
+
+def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Callable[..., bool]:
+    def answered(
+        self: Any, this_peer_finished: Any, synced_gpus: bool, device: Any, *args: Any, **options: Any
+    ) -> bool:
+        unfinished = has_unfinished(self, this_peer_finished, synced_gpus, device, *args, **options)
+        if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
+            return unfinished
+        is_over = defects.guarded(False, _is_over, defects)
+        if synced_gpus:  # A sum over the ranks was read back; they are where this one is.
+            unfinished = this_peer_finished is not True
+        return unfinished and not is_over
+
+    return answered
+
+
+def _beams_go_on(have_unfinished: Callable[..., Any]) -> Callable[..., Any]:
+    """Zero says that no beam could become better. Until the length is reached, all could."""
+
+    def answered(*args: Any, **options: Any) -> Any:
+        unfinished = have_unfinished(*args, **options)
+        if not _on_device(unfinished):
+            return unfinished
+        unfinished.item()  # as the caller would have
+        return True
+
+    return answered
+
+
+def _whole_beams(search: Callable[..., Any]) -> Callable[..., Any]:
+    """The result is cut to the longest beam's length, which is read back: nothing of it is left. All are as long as they get."""
+
+    def searched(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
+        found = search(self, input_ids, *args, **options)
+        width = _generation.length
+        if isinstance(found, torch.Tensor):
+            return _uncut(found, width)
+        for name, width in (("sequences", width), ("beam_indices", width - input_ids.shape[1])):
+            if _on_device(getattr(found, name, None)):
+                found[name] = _uncut(found[name], width)
+        return found
+
+    return searched
+
+
+def _uncut(rows: Any, width: int) -> Any:
+    """The rows that nothing was left of, up to `width`."""
+    if not _on_device(rows) or rows.dim() != 2 or rows.shape[1] > 0 or rows.shape[0] == 0:
+        return rows
+    end = rows.storage_offset() + (rows.shape[0] - 1) * rows.stride(0) + width
+    is_there = end * rows.element_size() <= rows.untyped_storage().nbytes()
+    return rows.as_strided((rows.shape[0], width), rows.stride()) if is_there else rows

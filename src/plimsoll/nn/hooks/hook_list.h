@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/nn/hooks/hook_handle.h"
+
+namespace plimsoll::nn {
+
+/// Hooks in the order in which they run. A call works on a snapshot, so a hook may add and remove hooks while it runs;
+/// they take part from the next call on. Safe to use from several threads.
+///
+/// REQUIRES: owned by a std::shared_ptr, which handles refer to weakly.
+template <class Function>
+class HookList final : public HookOwner, public std::enable_shared_from_this<HookList<Function>> {
+ public:
+  struct Entry {
+    std::uint64_t id;
+    Function function;
+    bool always_call;
+  };
+  using Snapshot = std::shared_ptr<const std::vector<Entry>>;
+
+  HookList() = default;
+  /// Counts its hooks in `total` as well. REQUIRES: total outlives the list.
+  explicit HookList(std::atomic<std::size_t>& total) : total_(&total) {}
+
+  HookHandle add(Function function, bool prepend, bool always_call) {
+    const std::lock_guard lock(mutex_);
+    auto entries = std::make_shared<std::vector<Entry>>(entries_ ? *entries_ : std::vector<Entry>());
+    const std::uint64_t id = next_id_++;
+    entries->insert(prepend ? entries->begin() : entries->end(), Entry{id, std::move(function), always_call});
+    publish(std::move(entries));
+    return HookHandle(this->weak_from_this(), id);
+  }
+
+  void remove_hook(std::uint64_t id) noexcept override {
+    Snapshot removed;  // What the hook holds is dropped after the lock is, as it may come back here.
+    const std::lock_guard lock(mutex_);
+    if (!entries_) return;
+    auto entries = std::make_shared<std::vector<Entry>>();
+    for (const Entry& entry : *entries_) {
+      if (entry.id != id) entries->push_back(entry);
+    }
+    removed = entries_;
+    publish(std::move(entries));
+  }
+
+  /// Null where there are no hooks.
+  Snapshot snapshot() const {
+    if (empty()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return entries_;
+  }
+
+  bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
+
+  /// Puts copies of the other's hooks behind these; handles of the other do not reach the copies.
+  void append(const HookList& other) {
+    const Snapshot entries = other.snapshot();
+    if (!entries) return;
+    for (const Entry& entry : *entries) add(entry.function, /*prepend=*/false, entry.always_call);
+  }
+
+ private:
+  void publish(std::shared_ptr<std::vector<Entry>> entries) noexcept {
+    const std::size_t before = count_.exchange(entries->size(), std::memory_order_relaxed);
+    if (total_ != nullptr) total_->fetch_add(entries->size() - before, std::memory_order_relaxed);
+    entries_ = std::move(entries);
+  }
+
+  mutable std::mutex mutex_;
+  std::atomic<std::size_t> count_{0};
+  Snapshot entries_;
+  std::uint64_t next_id_ = 0;
+  std::atomic<std::size_t>* total_ = nullptr;
+};
+
+}  // namespace plimsoll::nn

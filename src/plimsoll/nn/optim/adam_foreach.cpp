@@ -1,0 +1,129 @@
+#include <ATen/Functions.h>
+#include <c10/util/Exception.h>
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "plimsoll/nn/optim/adam_update.h"
+#include "plimsoll/nn/optim/optim_implementation.h"
+#include "plimsoll/nn/optim/optim_tensor_groups.h"
+
+// Mirrors _multi_tensor_adam and _fused_adam (torch 2.13); see [Note: order of frees] in adam_for_loop.cpp.
+
+namespace plimsoll::nn {
+namespace {
+
+std::vector<TensorGroup> group(const AdamLists& lists) {
+  return group_by_device_and_dtype(
+      {lists.parameters, lists.gradients, lists.exp_avgs, lists.exp_avg_sqs, lists.max_exp_avg_sqs, lists.steps});
+}
+
+/// The tensors of a group by their names.
+struct DeviceLists {
+  explicit DeviceLists(const TensorGroup& group)
+      : parameters(group.lists[0]),
+        gradients(group.lists[1]),
+        exp_avgs(group.lists[2]),
+        exp_avg_sqs(group.lists[3]),
+        max_exp_avg_sqs(group.lists[4]),
+        steps(group.lists[5]) {}
+
+  TensorTuple parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
+};
+
+/// Counts the step, decays the weights, and updates both averages. Takes the gradients, as they are of no use
+/// afterwards.
+void update_averages(const DeviceLists& on, TensorTuple gradients, const AdamOptions& options) {
+  const auto [beta1, beta2] = options.betas;
+  if (options.maximize) gradients = at::_foreach_neg(gradients);
+  if (on.steps[0].is_cpu()) {
+    at::_foreach_add_(on.steps, at::scalar_tensor(1.0, at::TensorOptions().device(at::kCPU)), 1.0);
+  } else {
+    at::_foreach_add_(on.steps, 1);
+  }
+  if (options.weight_decay != 0) {
+    if (options.decoupled_weight_decay) {
+      at::_foreach_mul_(on.parameters, 1 - options.lr * options.weight_decay);
+    } else if (options.maximize) {
+      at::_foreach_add_(gradients, on.parameters, options.weight_decay);
+    } else {
+      gradients = at::_foreach_add(gradients, on.parameters, options.weight_decay);
+    }
+  }
+  at::_foreach_lerp_(on.exp_avgs, gradients, 1 - beta1);
+  at::_foreach_mul_(on.exp_avg_sqs, beta2);
+  at::_foreach_addcmul_(on.exp_avg_sqs, gradients, gradients, 1 - beta2);
+}
+
+TensorTuple root_of_second_moment(const DeviceLists& on, bool amsgrad) {
+  if (!amsgrad) return at::_foreach_sqrt(on.exp_avg_sqs);
+  at::_foreach_maximum_(on.max_exp_avg_sqs, on.exp_avg_sqs);
+  return at::_foreach_sqrt(on.max_exp_avg_sqs);
+}
+
+}  // namespace
+
+void check_capturable(const AdamLists& lists) {
+  for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
+    const c10::Device device = lists.parameters[i].device();
+    const bool supported = device.is_cuda() || device.is_xpu() || device.is_hpu() || device.is_privateuseone();
+    TORCH_CHECK(supported && lists.steps[i].device().type() == device.type(),
+                "capturable needs the parameter and its step count on one accelerator; a parameter of shape ",
+                lists.parameters[i].sizes(), " is on ", device, " and its step count on ", lists.steps[i].device(),
+                ". Choose capturable before the first step, and for parameters on an accelerator only");
+  }
+}
+
+void adam_foreach(const AdamLists& lists, const AdamOptions& options) {
+  if (lists.parameters.empty()) return;
+  if (options.capturable) check_capturable(lists);
+  const auto [beta1, beta2] = options.betas;
+  TensorTuple exp_avg_sq_sqrt, bias_correction2_sqrt, step_size, bias_correction2, bias_correction1;
+  for (const TensorGroup& device_group : group(lists)) {
+    const DeviceLists on(device_group);
+    update_averages(on, on.gradients, options);
+    if (options.capturable) {
+      bias_correction1 = at::_foreach_pow(beta1, on.steps);
+      bias_correction2 = at::_foreach_pow(beta2, on.steps);
+      at::_foreach_sub_(bias_correction1, 1);
+      at::_foreach_sub_(bias_correction2, 1);
+      at::_foreach_neg_(bias_correction2);
+      at::_foreach_div_(bias_correction1, options.lr);
+      at::_foreach_reciprocal_(bias_correction1);
+      at::_foreach_sqrt_(bias_correction2);
+      step_size = bias_correction1;
+      bias_correction2_sqrt = bias_correction2;
+      exp_avg_sq_sqrt = root_of_second_moment(on, options.amsgrad);
+      at::_foreach_div_(exp_avg_sq_sqrt, at::TensorList(bias_correction2_sqrt));
+      at::_foreach_add_(exp_avg_sq_sqrt, options.eps);
+      at::_foreach_div_(exp_avg_sq_sqrt, at::TensorList(step_size));
+      at::_foreach_addcdiv_(on.parameters, on.exp_avgs, exp_avg_sq_sqrt);
+    } else {
+      std::vector<at::Scalar> roots, sizes;
+      for (const at::Tensor& step : on.steps) {
+        const double count = step.item().toDouble();
+        sizes.emplace_back(options.lr / (1 - std::pow(beta1, count)) * -1);
+        roots.emplace_back(std::pow(1 - std::pow(beta2, count), 0.5));
+      }
+      exp_avg_sq_sqrt = root_of_second_moment(on, options.amsgrad);
+      at::_foreach_div_(exp_avg_sq_sqrt, at::ArrayRef<at::Scalar>(roots));
+      at::_foreach_add_(exp_avg_sq_sqrt, options.eps);
+      at::_foreach_addcdiv_(on.parameters, on.exp_avgs, exp_avg_sq_sqrt, at::ArrayRef<at::Scalar>(sizes));
+    }
+  }
+}
+
+void adam_fused(const AdamLists& lists, const AdamOptions& options) {
+  if (lists.parameters.empty()) return;
+  const auto update = options.decoupled_weight_decay ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  for (const TensorGroup& device_group : group(lists)) {
+    const DeviceLists on(device_group);
+    at::_foreach_add_(on.steps, 1);
+    update(on.parameters, on.gradients, on.exp_avgs, on.exp_avg_sqs, on.max_exp_avg_sqs, on.steps, options.lr,
+           options.betas[0], options.betas[1], options.weight_decay, options.eps, options.amsgrad, options.maximize,
+           std::nullopt, std::nullopt);
+  }
+}
+
+}  // namespace plimsoll::nn

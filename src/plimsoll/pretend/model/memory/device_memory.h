@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/memory/address_space.h"
+#include "plimsoll/pretend/model/streams/feed.h"
+
+namespace plimsoll::pretend {
+
+/// Physical memory is dealt in pieces of this size, as the driver deals it.
+inline constexpr Bytes kGranularity = Bytes{2} << 20;
+
+/// A request that was not given, for want of memory.
+struct Refusal {
+  Bytes asked = 0;
+  Reason reason{};
+  std::array<Bytes, kReasonCount> used_by{};  ///< what was taken at that moment
+};
+
+/// What is taken on one device, in total and by reason, now and at the highest moment.
+struct MemoryCounters {
+  Bytes capacity = 0;
+  Bytes used = 0;
+  Bytes peak = 0;
+  std::array<Bytes, kReasonCount> used_by{};  ///< sums to `used`
+  std::array<Bytes, kReasonCount> peak_by{};  ///< as it was when `peak` was reached; sums to `peak`
+  std::uint64_t allocations = 0;              ///< taken so far
+  std::uint64_t frees = 0;
+  std::uint64_t refusals = 0;
+  Refusal last_refusal;  ///< meaningful where there was one
+};
+
+/// The memory of one device: addresses without pages, and a count of physical bytes against a capacity.
+///
+///     address space  |--seg--|   |--reserved for an expandable segment-----------|      |--seg--|
+///     physical       [ 20MiB ]   [2][2][2]                                               [ 2MiB ]   <= capacity
+///
+/// A plain allocation takes addresses and physical bytes together; the virtual-memory calls take them apart. Bytes
+/// charged without an address (context, NCCL's buffers, library handles) count against the same capacity.
+/// Thread-safe.
+class DeviceMemory {
+ public:
+  DeviceMemory(int device, Bytes capacity, Bytes window, Feed& feed);
+
+  /// Physical memory and addresses together. None: out of memory.
+  std::optional<Address> allocate(Bytes bytes, Reason reason = Reason::kSegments);
+
+  /// False: `address` is not the start of a live allocation.
+  bool free(Address address);
+
+  /// Counts `bytes` that have no address of their own, of which the caller `asked` for some. False: out of memory,
+  /// nothing charged.
+  bool charge(Bytes bytes, Reason reason, Bytes asked);
+  bool charge(Bytes bytes, Reason reason) { return charge(bytes, reason, bytes); }
+  void discharge(Bytes bytes, Reason reason);
+
+  // The virtual-memory calls. A handle stands for physical bytes; it lives while it is unreleased or mapped somewhere.
+  using Handle = std::uint64_t;
+  std::optional<Handle> create(Bytes bytes);
+  bool retain(Handle handle);
+  bool release(Handle handle);
+  std::optional<Bytes> bytes_of(Handle handle) const;
+  std::optional<Address> reserve(Bytes bytes);
+  bool unreserve(Address address);
+  bool map(Address address, Bytes bytes, Handle handle);
+  bool unmap(Address address, Bytes bytes);
+  std::optional<Handle> handle_at(Address address) const;
+
+  /// Addresses for the device's variables; their bytes are part of the context's.
+  static constexpr Bytes kVariables = Bytes{1} << 30;
+  Address variables() const { return variables_; }
+
+  bool contains(Address address) const { return space_.contains(address); }
+
+  /// The allocation (or reservation) that `address` lies in.
+  std::optional<AddressSpace::Range> range_of(Address address) const;
+
+  MemoryCounters counters() const;
+  void reset_peak();
+
+ private:
+  struct Physical {
+    Bytes bytes;
+    int references;
+  };
+  struct Mapping {
+    Bytes bytes;
+    Handle handle;
+  };
+
+  bool take_physical(Bytes bytes, Reason reason, Bytes asked);
+  void give_physical(Bytes bytes, Reason reason);
+  /// The bytes that went with the last reference.
+  std::optional<Bytes> drop_reference(Handle handle);
+  void publish(Happening kind, Address address, Bytes bytes, Reason reason) const;
+
+  const int device_;
+  Feed& feed_;
+  mutable std::mutex mutex_;
+  AddressSpace space_;
+  const Address variables_;
+  MemoryCounters counters_;
+  std::unordered_map<Address, std::pair<Bytes, Reason>> allocations_;
+  std::unordered_map<Handle, Physical> physical_;
+  std::map<Address, Mapping> mappings_;
+  Handle next_handle_ = 1;
+};
+
+}  // namespace plimsoll::pretend

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/memory/device_memory.h"
+
+namespace plimsoll::pretend {
+
+/// A stream-ordered memory pool (cudaMallocAsync). The driver backs such a pool with physical memory that it remaps
+/// freely, so a pool does not fragment: it holds what is in use, rounded up to its chunk, and keeps freed memory until
+/// a synchronisation finds more than `threshold` held, or until it is trimmed. Thread-safe.
+class MemoryPool {
+ public:
+  /// By which a pool grows. Seen in the reserved bytes that the default pool reports; not documented by the vendor.
+  static constexpr Bytes kChunk = Bytes{32} << 20;
+  static constexpr Bytes kAlignment = 512;
+
+  MemoryPool(int device, DeviceMemory& memory) : device_(device), memory_(memory) {}
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  int device() const { return device_; }
+
+  std::optional<Address> allocate(Bytes bytes);
+  bool free(Address address);
+  void synchronized();
+  void trim_to(Bytes least);
+
+  struct Counters {
+    Bytes used = 0, used_high = 0, reserved = 0, reserved_high = 0, threshold = 0;
+  };
+  Counters counters() const;
+  void set_threshold(Bytes threshold);
+  void reset_used_high();
+  void reset_reserved_high();
+
+ private:
+  void shrink_to(Bytes least);
+
+  const int device_;
+  DeviceMemory& memory_;
+  mutable std::mutex mutex_;
+  Counters counters_;
+  std::unordered_map<Address, Bytes> allocations_;
+};
+
+}  // namespace plimsoll::pretend

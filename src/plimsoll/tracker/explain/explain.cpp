@@ -1,0 +1,259 @@
+#include "plimsoll/tracker/explain/explain.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/tracker/display.h"
+#include "plimsoll/tracker/fsdp/fsdp_categories.h"
+
+namespace plimsoll {
+
+namespace {
+
+using fsdp::Stage;
+namespace categories = ledger::categories;
+namespace phases = ledger::phases;
+namespace names = fsdp_categories;
+
+/// Categories that have one reason only.
+constexpr std::pair<std::string_view, std::string_view> kAlways[] = {
+    {names::kAllGatherInput, "shards on their way into an all-gather"},
+    {names::kAllGatherCopyOut, "gathered shards that are laid out anew"},
+    {names::kReduceScatterOutput, "this rank's part of a reduce-scatter, not yet a gradient"},
+    {names::kAllReduce, "reduced among replicas, and kept until that is over"},
+    {names::kPartialGrad, "wait for the all-reduce of a later backward"},
+    {names::kAccumulatedGrad, "kept whole by backwards without gradient sync"},
+    {names::kPostForwardShard, "what reshard_after_forward keeps for backward"},
+    {names::kShardedParam, "this rank's shards"},
+    {names::kShardedGrad, "gradients of this rank's shards"},
+    {names::kOptState, "state of the optimizer"},
+    {"Optstate", "state of the optimizer"},
+    {names::kInputs, "the batch"},
+    {"Parameter", "parameters that are not sharded"},
+    {"Gradient", "gradients of parameters that are not sharded"},
+    {"Workspace", "where cuBLAS works"},
+    {"Other", "made before training began, or outside of tracking"},
+};
+
+const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";
+
+/// Where the running module is, for the line that says when.
+std::string_view place(Stage stage) {
+  switch (stage) {
+    case Stage::kBeforePreForward:
+      return "pre-forward";
+    case Stage::kAfterPreForward:
+      return "forward";
+    case Stage::kBeforePostForward:
+    case Stage::kAfterPostForward:
+      return "post-forward";
+    case Stage::kBeforePreBackward:
+      return "pre-backward";
+    case Stage::kAfterPreBackward:
+      return "backward";
+    case Stage::kBeforePostBackward:
+    case Stage::kAfterPostBackward:
+      return "post-backward";
+    case Stage::kUnshardByHand:
+      return "unshard";
+  }
+  return "";
+}
+
+class Reasons {
+ public:
+  Reasons(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages, const FSDPMembers& members,
+          const NamedAs& named_as)
+      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), named_as_(named_as) {}
+
+  struct Reason {
+    std::string why;
+    std::string owner;  ///< Whose it is said to be.
+  };
+
+  Reason of(const ledger::Allocation& allocation) const {
+    const auto category = ledger_.name(allocation.category);
+    const auto standing = stages_[allocation.owner];
+    const std::string owner(ledger_.name(allocation.owner));
+    if (category == names::kUnshardedParam) return {unsharded(standing), owner};
+    if (category == names::kAllGather) return {gathered(allocation.owner, standing), owner};
+    if (category == names::kReduceScatter) return {reduced(standing), owner};
+    if (category == names::kUnshardedGrad) return {whole_gradients(standing), owner};
+    if (allocation.category == categories::kActivation) return {activations(), fsdp_module_of(owner)};
+    if (allocation.category == categories::kTemp) return temporaries(allocation, owner);
+    if (allocation.category == categories::kBuffer) return {"buffers of modules", fsdp_module_of(owner)};
+    if (members_.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
+    if (members_.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
+    for (const auto& [name, why] : kAlways) {
+      if (category == name) return {std::string(why), owner};
+    }
+    return {"so called by the user", owner};
+  }
+
+ private:
+  bool in(ledger::PhaseId phase) const { return peak_.phase == phase; }
+
+  std::string running() const { return stages_.running ? std::string(ledger_.name(*stages_.running)) : ""; }
+
+  static std::string unsharded(const std::optional<Standing>& standing) {
+    if (!standing || standing->stage == Stage::kUnshardByHand) return "unsharded by hand";
+    if (standing->recomputed) return "whole because its forward is run again";
+    if (standing->stage == Stage::kAfterPostForward) return "not resharded after forward";
+    if (standing->stage == Stage::kAfterPostBackward) return "not resharded after backward";
+    return is_forward(standing->stage) ? "whole because its forward runs" : "whole because its backward runs";
+  }
+
+  std::string gathered(ledger::OwnerId owner, const std::optional<Standing>& standing) const {
+    if (standing) {
+      if (standing->stage == Stage::kUnshardByHand) return "gathered by hand";
+      if (standing->recomputed) return "gathered to run its forward again";
+      if (standing->stage == Stage::kBeforePreForward) return "gathered for its forward";
+      if (is_backward(standing->stage) && is_running(standing->stage)) return "gathered for its backward";
+      // In forward a buffer stays until the next module has copied out of its own.
+      if (is_forward(standing->stage) && !in(phases::kBackward) && stages_.in_latest_forward.contains(owner)) {
+        return "gathered for its forward, kept until the next copy-out";
+      }
+    }
+    const auto by = running();
+    return by.empty() ? "gathered in advance" : "prefetched while " + by + " runs";
+  }
+
+  static std::string reduced(const std::optional<Standing>& standing) {
+    return standing && standing->stage == Stage::kBeforePostBackward ? "gradients that are copied in and reduced"
+                                                                     : "a reduce-scatter in flight";
+  }
+
+  static std::string whole_gradients(const std::optional<Standing>& standing) {
+    if (!standing || !is_running(standing->stage)) return "not reduced";
+    if (standing->stage == Stage::kBeforePostBackward) return "being reduced";
+    return "whole until the backward of its module is over";
+  }
+
+  std::string activations() const {
+    if (in(phases::kForward)) return "saved for backward, or in use";
+    return in(phases::kBackward) ? "saved for backward, recomputed, or held by outputs" : "held by outputs";
+  }
+
+  Reason temporaries(const ledger::Allocation& allocation, const std::string& owner) const {
+    // The last thing that was made may have got its name after the peak.
+    const auto since = named_as_(allocation.id);
+    const auto became = since ? ledger_.name(since->category) : std::string_view();
+    if (became == names::kUnshardedGrad || became == names::kAccumulatedGrad) {
+      return {"gradients of whole parameters, as they are computed", std::string(ledger_.name(since->owner))};
+    }
+    if (became == names::kOptState || became == ledger_.name(categories::kOptstate))
+      return {"state of the optimizer, as it is made", std::string(ledger_.name(since->owner))};
+    if (in(phases::kOptimizer)) return {kOptimizerTemporaries, owner};
+    return {"gradients of activations, and temporaries", fsdp_module_of(owner)};
+  }
+
+  /// The FSDP module that a module is, or is within.
+  std::string fsdp_module_of(const std::string& path) const {
+    const std::pair<std::string, ledger::OwnerId>* nearest = nullptr;
+    for (const auto& member : members_) {
+      const bool within =
+          path.starts_with(member.first) && (path.size() == member.first.size() || path[member.first.size()] == '.');
+      if (within && (nearest == nullptr || nearest->first.size() < member.first.size())) nearest = &member;
+    }
+    return nearest == nullptr ? path : std::string(ledger_.name(nearest->second));
+  }
+
+  const ledger::Ledger& ledger_;
+  const ledger::Peak& peak_;
+  const Stages& stages_;
+  const FSDPMembers& members_;
+  const NamedAs& named_as_;
+};
+
+const std::string kNoModule = "no module";
+
+std::string amount(std::int64_t bytes) { return format_bytes(static_cast<Bytes>(bytes)); }
+
+/// "of A", "of A (1.00 GiB) and B (0.50 GiB)", "of 32 modules, 0.39 GiB each (A … Z)", "of 3 modules, most of it A's
+/// (1.00 GiB)"; and what is no module's.
+std::string of_whom(const Cause& cause) {
+  auto owners = cause.owners;
+  const auto nobodys =
+      std::find_if(owners.begin(), owners.end(), [](const auto& owner) { return owner.first == kNoModule; });
+  std::string rest;
+  if (nobodys != owners.end()) {
+    if (owners.size() == 1) return "";
+    rest = ", and " + amount(nobodys->second) + " of no module";
+    owners.erase(nobodys);
+  }
+  const auto& largest = owners.front();
+  if (owners.size() == 1) return " of " + largest.first + rest;
+  if (owners.size() == 2) {
+    return " of " + largest.first + " (" + amount(largest.second) + ") and " + owners[1].first + " (" +
+           amount(owners[1].second) + ")" + rest;
+  }
+  const std::string count = " of " + std::to_string(owners.size()) + " modules";
+  if (std::all_of(owners.begin(), owners.end(), [&](const auto& owner) { return owner.second == largest.second; })) {
+    return count + ", " + amount(largest.second) + " each (" + largest.first + " … " + owners.back().first + ")" + rest;
+  }
+  return count + ", the largest " + largest.first + " (" + amount(largest.second) + ")" + rest;
+}
+
+std::string sentence_of(const Cause& cause, std::size_t count, std::size_t shards) {
+  std::string text = amount(cause.bytes) + " " + cause.category + of_whom(cause);
+  if (!cause.why.empty()) text += ": " + cause.why;
+  if (cause.category == categories::kNames[ledger::value(categories::kTemp)]) {
+    text += " (" + std::to_string(count) + (count == 1 ? " allocation" : " allocations");
+    if (cause.why == kOptimizerTemporaries && count == shards) text += ", one for each shard";
+    text += ")";
+  }
+  return text + ".";
+}
+
+}  // namespace
+
+Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
+                    const FSDPMembers& members, const NamedAs& named_as) {
+  Explanation explanation{.device = std::string(ledger.name(peak.device)),
+                          .total = static_cast<std::int64_t>(peak.balance.total()),
+                          .reserved = static_cast<std::int64_t>(peak.reserved),
+                          .step = peak.step,
+                          .phase = std::string(ledger.name(peak.phase)),
+                          .module = {},
+                          .stage = {},
+                          .causes = {}};
+  const bool in_pass = peak.phase == phases::kForward || peak.phase == phases::kBackward;
+  if (in_pass && stages.running) {
+    explanation.module = ledger.name(*stages.running);
+    explanation.stage = place(stages[*stages.running]->stage);
+  }
+
+  struct Sum {
+    std::int64_t bytes = 0;
+    std::size_t count = 0;
+    std::map<std::string, std::int64_t> owners;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
+  std::size_t shards = 0;
+  const Reasons reasons(ledger, peak, stages, members, named_as);
+  for (const auto& allocation : ledger.contents(peak).allocations) {
+    if (allocation.bytes == 0) continue;
+    if (ledger.name(allocation.category) == names::kShardedParam) ++shards;
+    auto [why, owner] = reasons.of(allocation);
+    auto& sum = sums[{std::string(ledger.name(allocation.category)), std::move(why)}];
+    sum.bytes += static_cast<std::int64_t>(allocation.bytes);
+    sum.count += 1;
+    sum.owners[owner.empty() ? kNoModule : std::move(owner)] += static_cast<std::int64_t>(allocation.bytes);
+  }
+  for (auto& [key, sum] : sums) {
+    auto& cause = explanation.causes.emplace_back(Cause{sum.bytes, key.first, key.second, {}, {}});
+    cause.owners.assign(sum.owners.begin(), sum.owners.end());
+    std::sort(cause.owners.begin(), cause.owners.end(), [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second > b.second : natural_less(a.first, b.first);
+    });
+    cause.sentence = sentence_of(cause, sum.count, shards);
+  }
+  std::stable_sort(explanation.causes.begin(), explanation.causes.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return explanation;
+}
+
+}  // namespace plimsoll

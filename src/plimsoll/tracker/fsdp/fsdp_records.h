@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/ledger/ledger.h"
+#include "plimsoll/tracker/explain/moments.h"
+#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
+#include "plimsoll/tracker/fsdp/fsdp_runtime.h"
+#include "plimsoll/tracker/module_records.h"
+
+namespace plimsoll {
+
+/// What is kept of each FSDP module: the compact form of FSDPModuleStats. One that runs in a later step begins anew.
+/// Not thread-safe: the tracker's lock guards it.
+class FSDPRecords {
+ public:
+  /// A module that is followed, by the name it has.
+  void follow(const FSDPRuntime::State& state, const std::string& fqn);
+  void forget_dead();
+  /// Where the memory stands is the module's snapshot of that state, which is no peak. Nothing happens for a module
+  /// that is not followed.
+  void add(FSDPRuntime::Key state, FSDPModState in, const ledger::Ledger& ledger);
+
+  /// Those that ran. Their peaks are those of the modules' forwards and backwards; of a group of modules, the highest
+  /// of them, call by call.
+  std::vector<FSDPModuleStats> stats(const ModuleRecords& modules, const ledger::Ledger& ledger) const;
+  void clear();
+  /// How many moments are kept.
+  std::size_t entries() const;
+
+ private:
+  struct Record {
+    FSDPRuntime::Life life;
+    std::vector<const torch::nn::Module*> modules;
+    std::string fqn;
+    ledger::Step step = ledger::kNoStep;
+    Moments moments;
+    std::array<std::vector<Moments::Place>, std::size(kFSDPModStateNames)> states;  ///< By state, call by call.
+
+    void forget();
+  };
+
+  std::unordered_map<FSDPRuntime::Key, Record> records_;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,246 @@
+#include "plimsoll/tracker/fsdp/fsdp_watch.h"
+
+#include <algorithm>
+#include <set>
+
+#include "plimsoll/nn/module_contents.h"
+#include "plimsoll/tracker/fsdp/fsdp_categories.h"
+
+namespace plimsoll {
+
+using fsdp::MemoryUse;
+using fsdp::Stage;
+
+namespace {
+
+/// What torch calls the stage. The end of a recomputation is not the runtime's to tell: it may be broken off before.
+std::optional<FSDPModState> snapshot_of_stage(Stage stage, bool recomputing) {
+  if (recomputing) {
+    return stage == Stage::kAfterPreForward ? std::optional(FSDPModState::kPreForwardAC) : std::nullopt;
+  }
+  switch (stage) {
+    case Stage::kBeforePreForward:
+      return FSDPModState::kBeforePreForward;
+    case Stage::kAfterPreForward:
+      return FSDPModState::kAfterPreForward;
+    case Stage::kBeforePostForward:
+      return FSDPModState::kBeforePostForward;
+    case Stage::kAfterPostForward:
+      return FSDPModState::kAfterPostForward;
+    case Stage::kBeforePreBackward:
+      return FSDPModState::kBeforePreBackward;
+    case Stage::kAfterPreBackward:
+      return FSDPModState::kAfterPreBackward;
+    case Stage::kBeforePostBackward:
+      return FSDPModState::kBeforePostBackward;
+    case Stage::kAfterPostBackward:
+      return FSDPModState::kAfterPostBackward;
+    case Stage::kUnshardByHand:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+FSDPWatch::FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, WatchedTensors& tensors,
+                     ModuleTracker& modules)
+    : runtime_(std::move(runtime)), books_(books), tensors_(tensors), modules_(modules) {
+  std::transform(fsdp_categories::kOfUse.begin(), fsdp_categories::kOfUse.end(), categories_.begin(),
+                 [&](std::string_view name) { return books_.category(name); });
+  state_category_ = books_.category(fsdp_categories::kOptState);
+  inputs_category_ = books_.category(fsdp_categories::kInputs);
+  tensors_.leave_to(this, state_category_);
+  books_.set_classifier(this);
+  runtime_->listen(*this);
+}
+
+FSDPWatch::~FSDPWatch() {
+  runtime_->stop();
+  books_.set_classifier(nullptr);
+  tensors_.leave_to(nullptr, ledger::categories::kOptstate);
+}
+
+// --- What there is -------------------------------------------------------------------------------------------------
+
+void FSDPWatch::add_root(torch::nn::Module& root) {
+  const auto device = runtime_->device_of(root);
+  if (!device_) device_ = device;
+  roots_.push_back({root.weak_from_this(), &root, {}});
+  follow_all();
+  tensors_.add(root, modules_.fqn(root));
+}
+
+void FSDPWatch::look_again() {
+  books_.with_ledger([&](const ledger::Ledger& ledger) {
+    // The run's peak counts anew from here on. Only the first state's is still asked for.
+    if (!first_state_peak_ || first_state_peak_->step != ledger.current_step()) log_.forget_latest();
+  });
+  follow_all();
+}
+
+void FSDPWatch::follow_all() {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(states_, [](const auto& entry) { return entry.second.life.expired(); });
+    std::erase_if(groups_, [](const auto& entry) { return entry.second.life.expired(); });
+  }
+  std::erase_if(roots_, [](const auto& root) { return is_gone(root.module); });
+  if (roots_.empty()) return;
+  for (auto& root : roots_) root.name = modules_.fqn(*root.address);  // Names all below it, too.
+  books_.with_ledger([&](const ledger::Ledger& ledger) {
+    members_.clear();
+    records.forget_dead();
+    for_each_device(ledger, [&](auto device) { had_state_ |= ledger.balance(device)[state_category_] != 0; });
+  });
+  for (const auto& root : roots_) follow(*root.address);
+}
+
+void FSDPWatch::before_step() {
+  const bool renamed = std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
+    return !is_gone(root.module) && modules_.fqn(*root.address) != root.name;
+  });
+  if (renamed) follow_all();
+}
+
+void FSDPWatch::follow(torch::nn::Module& module) {
+  if (const auto state = runtime_->state_of(module)) {
+    std::string name;
+    std::vector<std::string> members;
+    for (auto* member : state->modules) {
+      members.push_back(modules_.fqn(*member));
+      name += (name.empty() ? "" : ", ") + members.back();
+    }
+    const auto owner = books_.owner(name);
+    books_.with_ledger([&](const ledger::Ledger&) {
+      records.follow(*state, name);
+      if (std::none_of(members_.begin(), members_.end(), [&](const auto& known) { return known.second == owner; })) {
+        for (auto& member : members) members_.emplace_back(std::move(member), owner);
+      }
+    });
+    {
+      const std::lock_guard lock(mutex_);
+      auto& followed = states_[state->key] = {state->life, {}, owner};
+      for (const auto& group : state->groups) {
+        followed.groups.push_back(group.key);
+        groups_[group.key] = {group.life, state->key, owner};
+      }
+    }
+    for (const auto& group : state->groups) {
+      runtime_->for_each_held(group.key,
+                              [&](MemoryUse use, const at::Tensor& tensor) { this->name(tensor, use, owner); });
+    }
+  }
+  for (const auto& [name, child] : nn::children_of(module)) follow(*child);
+}
+
+void FSDPWatch::name(const at::Tensor& tensor, MemoryUse use, ledger::OwnerId owner) {
+  books_.name_tensor(tensor, categories_[static_cast<std::size_t>(use)], owner);
+}
+
+std::optional<FSDPWatch::FollowedGroup> FSDPWatch::followed_group(Key group) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(group);
+  // Where it is gone, another may be at its address.
+  if (found == groups_.end() || found->second.life.expired()) return std::nullopt;
+  return found->second;
+}
+
+ledger::OwnerId FSDPWatch::owner_of_group(Key group) const {
+  const auto entry = followed_group(group);
+  return entry ? entry->owner : ledger::kNoOwner;
+}
+
+std::optional<ledger::OwnerId> FSDPWatch::owner_of(const at::Tensor& parameter) const {
+  const auto group = runtime_->group_of(parameter);
+  if (group == nullptr) return std::nullopt;
+  return owner_of_group(group);
+}
+
+std::optional<FSDPWatch::Followed> FSDPWatch::followed(Key state) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = states_.find(state);
+  if (found == states_.end() || found->second.life.expired()) return std::nullopt;
+  return found->second;
+}
+
+// --- What happens --------------------------------------------------------------------------------------------------
+
+std::optional<AllocationClassifier::Class> FSDPWatch::classify(c10::Device device) const noexcept {
+  const auto use = runtime_->current_use(device);
+  if (!use) return std::nullopt;
+  return Class{categories_[static_cast<std::size_t>(use->use)], owner_of_group(use->group)};
+}
+
+void FSDPWatch::memory(MemoryUse use, const at::Tensor& tensor, Key group) noexcept {
+  name(tensor, use, owner_of_group(group));
+}
+
+void FSDPWatch::state_in(Stage stage, Key state) noexcept {
+  if (!books_.tracking()) return;
+  const auto entry = followed(state);
+  if (!entry) return;
+  if (stage == Stage::kAfterPreForward) {
+    for (const auto group : entry->groups) describe_unsharded(group);
+  }
+  const bool recomputing = ModuleTracker::is_bw();
+  if (const auto of = snapshot_of_stage(stage, recomputing)) take_snapshot(state, *of);
+  if (!recomputing || stage == Stage::kBeforePreForward) log_stage(entry->owner, stage, recomputing);
+}
+
+void FSDPWatch::group_in(Stage stage, Key group) noexcept {
+  if (!books_.tracking()) return;
+  const auto entry = followed_group(group);
+  if (!entry) return;
+  if (stage == Stage::kAfterPreBackward) describe_unsharded(group);
+  if (const auto of = snapshot_of_stage(stage, /*recomputing=*/false)) take_snapshot(entry->state, *of);
+  log_stage(entry->owner, stage, /*recomputed=*/false);
+}
+
+void FSDPWatch::after_recomputed_forward(torch::nn::Module& module) {
+  const auto state = runtime_->state_of(module);
+  if (state && followed(state->key)) take_snapshot(state->key, FSDPModState::kPostForwardAC);
+}
+
+void FSDPWatch::describe_unsharded(Key group) {
+  runtime_->for_each_unsharded(group, [&](const at::Tensor& tensor) { books_.describe(tensor); });
+}
+
+void FSDPWatch::take_snapshot(Key state, FSDPModState of) {
+  books_.refresh();
+  books_.with_ledger([&](const ledger::Ledger& ledger) { records.add(state, of, ledger); });
+}
+
+void FSDPWatch::log_stage(ledger::OwnerId owner, Stage stage, bool recomputed) {
+  books_.with_ledger([&](const ledger::Ledger& ledger) {
+    if (ledger.current_step() != last_step_) forget_steps(ledger);
+    log_.add(ledger.current_step(), ledger.now(), owner, stage, recomputed);
+  });
+}
+
+/// A step begins: of those before it, only what a peak stands in is needed.
+void FSDPWatch::forget_steps(const ledger::Ledger& ledger) {
+  last_step_ = ledger.current_step();
+  std::set<ledger::Step> needed;
+  for_each_device(ledger, [&](auto device) { needed.insert(ledger.run_peak(device).step); });
+  if (first_state_peak_) needed.insert(first_state_peak_->step);
+  log_.keep(needed);
+}
+
+void FSDPWatch::after_step() {
+  books_.refresh();
+  books_.with_ledger([&](ledger::Ledger& ledger) {
+    if (had_state_) return;
+    for_each_device(ledger, [&](auto device) { had_state_ |= ledger.balance(device)[state_category_] != 0; });
+    if (!had_state_ || !device_) return;
+    const auto peak = ledger.phase_peak(ledger.device(device_->str()), ledger::phases::kOptimizer);
+    if (peak) first_state_peak_ = ledger.retain(*peak);
+  });
+}
+
+Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& ledger) const {
+  return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_,
+                           [this](ledger::AllocationId id) { return books_.named_since(id); });
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/explain/explain.h"
+#include "plimsoll/tracker/explain/stage_log.h"
+#include "plimsoll/tracker/fsdp/fsdp_records.h"
+#include "plimsoll/tracker/fsdp/fsdp_runtime.h"
+#include "plimsoll/tracker/module_tracker.h"
+#include "plimsoll/tracker/tracker_extension.h"
+#include "plimsoll/tracker/watched_tensors.h"
+
+namespace plimsoll {
+
+/// What an FSDP runtime tells, in the books of a tracker: memory gets its category and owner as it is allocated, and
+/// each stage its snapshot. From construction to destruction, which are the tracker's.
+class FSDPWatch final : public FSDPRuntime::Listener,
+                        public AllocationClassifier,
+                        public ManagedParameters,
+                        public TrackerExtension {
+ public:
+  using Key = FSDPRuntime::Key;
+
+  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, WatchedTensors& tensors, ModuleTracker& modules);
+  ~FSDPWatch();
+
+  /// Follows the FSDP modules that there are below `root`, now and at each enter(). Throws where it is none itself.
+  void add_root(torch::nn::Module& root);
+
+  /// Follows the FSDP modules that there are now, and names what they hold.
+  void look_again() override;
+  /// Where a root has got another name since, as part of a larger module, all have.
+  void before_step() override;
+  void after_recomputed_forward(torch::nn::Module& module) override;
+  void after_step() override;
+
+  /// What the first root computes on; nothing without one.
+  std::optional<at::Device> device() const { return device_; }
+  ledger::CategoryId inputs_category() const { return inputs_category_; }
+
+  // --- REQUIRES: within books.with_ledger.
+  FSDPRecords records;
+  /// REQUIRES: the peak's contents are kept, and its step is that of the run's peak or of the first state's.
+  Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger) const;
+  const ledger::RetainedPeak& first_state_peak() const { return first_state_peak_; }
+  std::size_t entries() const override { return records.entries() + log_.entries(); }
+
+  // --- From the runtime and the books.
+  void state_in(fsdp::Stage stage, Key state) noexcept override;
+  void group_in(fsdp::Stage stage, Key group) noexcept override;
+  void memory(fsdp::MemoryUse use, const at::Tensor& tensor, Key group) noexcept override;
+  std::optional<Class> classify(c10::Device device) const noexcept override;
+  std::optional<ledger::OwnerId> owner_of(const at::Tensor& parameter) const override;
+
+ private:
+  struct Root {
+    std::weak_ptr<torch::nn::Module> module;
+    torch::nn::Module* address = nullptr;
+    std::string name;
+  };
+  struct Followed {
+    FSDPRuntime::Life life;
+    std::vector<Key> groups;
+    ledger::OwnerId owner{};
+  };
+  struct FollowedGroup {
+    FSDPRuntime::Life life;
+    Key state = nullptr;
+    ledger::OwnerId owner{};
+  };
+
+  void follow_all();
+  void follow(torch::nn::Module& module);
+  void name(const at::Tensor& tensor, fsdp::MemoryUse use, ledger::OwnerId owner);
+  std::optional<Followed> followed(Key state) const;
+  std::optional<FollowedGroup> followed_group(Key group) const;
+  ledger::OwnerId owner_of_group(Key group) const;
+  void take_snapshot(Key state, FSDPModState of);
+  void log_stage(ledger::OwnerId owner, fsdp::Stage stage, bool recomputed);
+  void describe_unsharded(Key group);
+  void forget_steps(const ledger::Ledger& ledger);
+
+  const std::unique_ptr<FSDPRuntime> runtime_;
+  std::vector<Root> roots_;
+  std::optional<at::Device> device_;
+  Books& books_;
+  WatchedTensors& tensors_;
+  ModuleTracker& modules_;
+  std::array<ledger::CategoryId, fsdp::kMemoryUses> categories_;
+  ledger::CategoryId inputs_category_{}, state_category_{};
+
+  mutable std::mutex mutex_;  ///< Guards the next two. After the books' lock; nothing is called with it held.
+  std::unordered_map<Key, Followed> states_;
+  std::unordered_map<Key, FollowedGroup> groups_;
+
+  // Guarded by the books' lock.
+  FSDPMembers members_;
+  StageLog log_;
+  ledger::Step last_step_ = ledger::kNoStep;
+  bool had_state_ = false;
+  ledger::RetainedPeak first_state_peak_;
+};
+
+}  // namespace plimsoll
