@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/child_process.h"
+#include "plimsoll/cli/process/child_process.h"
 
 namespace test_child_process {
 

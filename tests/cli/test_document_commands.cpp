@@ -5,7 +5,7 @@
 
 #include "cli/fake_planning.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/job/model.h"
 

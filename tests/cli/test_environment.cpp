@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/cli/environment.h"
+#include "plimsoll/cli/process/environment.h"
 
 namespace test_environment {
 

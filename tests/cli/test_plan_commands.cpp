@@ -7,7 +7,7 @@
 #include "cli/fake_home.h"
 #include "cli/fake_planning.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 
 namespace test_plan_commands {
 

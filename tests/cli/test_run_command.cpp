@@ -6,7 +6,7 @@
 
 #include "cli/fake_home.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 
 namespace test_run_command {
 

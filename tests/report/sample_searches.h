@@ -1,8 +1,8 @@
 #pragma once
 
 #include "plimsoll/report/fit.h"
-#include "plimsoll/report/plan_explanation.h"
 #include "plimsoll/report/sweep.h"
+#include "plimsoll/report/text/plan_explanation.h"
 #include "report/sample_plan.h"
 
 /// What the other commands make of plans.

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/text/amounts.h"
 
 namespace test_amounts {
 

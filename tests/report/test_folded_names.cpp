@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/report/folded_names.h"
+#include "plimsoll/report/text/folded_names.h"
 
 namespace test_folded_names {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "plimsoll/report/plan_explanation.h"
 #include "plimsoll/report/run_report.h"
-#include "plimsoll/report/step_rows.h"
+#include "plimsoll/report/text/plan_explanation.h"
+#include "plimsoll/report/text/step_rows.h"
 #include "report/golden.h"
 #include "report/sample_plan.h"
 #include "report/sample_report.h"

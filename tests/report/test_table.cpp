@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 namespace test_table {
 

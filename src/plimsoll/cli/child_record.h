@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/cli/child_process.h"
+#include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/report/run_report.h"
 
 /// What passes between `plimsoll run` and the Python that runs the script: settings go in through PLIMSOLL_RUN, one

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/child_process.h"
+#include "plimsoll/cli/process/child_process.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/job/job_file.h"
-#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/text/amounts.h"
 
 namespace plimsoll::cli {
 

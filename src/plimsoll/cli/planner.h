@@ -7,8 +7,8 @@
 
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/planning.h"
-#include "plimsoll/cli/signal_watch.h"
-#include "plimsoll/cli/worker_process.h"
+#include "plimsoll/cli/process/signal_watch.h"
+#include "plimsoll/cli/process/worker_process.h"
 
 namespace plimsoll::cli {
 

@@ -2,7 +2,7 @@
 
 #include <iosfwd>
 
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 namespace plimsoll::cli {
 

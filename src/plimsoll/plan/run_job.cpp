@@ -22,8 +22,8 @@
 #include "plimsoll/plan/paths.h"
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
-#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/gpu_of.h"
+#include "plimsoll/report/text/amounts.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
 namespace plimsoll::plan {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "plimsoll/report/step_rows.h"
+#include "plimsoll/report/text/step_rows.h"
 
 namespace plimsoll::report {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "plimsoll/report/plan_subject.h"
 #include "plimsoll/report/plan_verdict.h"
+#include "plimsoll/report/text/plan_subject.h"
 
 namespace plimsoll::report {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "plimsoll/report/module_table.h"
-#include "plimsoll/report/peak_tables.h"
-#include "plimsoll/report/plan_subject.h"
 #include "plimsoll/report/plan_verdict.h"
+#include "plimsoll/report/text/module_table.h"
+#include "plimsoll/report/text/peak_tables.h"
+#include "plimsoll/report/text/plan_subject.h"
 
 namespace plimsoll::report {
 namespace {

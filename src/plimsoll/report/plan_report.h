@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/attribution.h"
 #include "plimsoll/report/json_form.h"
 #include "plimsoll/report/run_report.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/table.h"
 
 /// What `plimsoll plan` saw of a job, as plain values; its document, which is read back too, and its text.
 namespace plimsoll::report {

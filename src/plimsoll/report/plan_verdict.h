@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/text/amounts.h"
 
 namespace plimsoll::report {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plimsoll/report/amounts.h"
-#include "plimsoll/report/cause_list.h"
-#include "plimsoll/report/module_table.h"
-#include "plimsoll/report/peak_tables.h"
-#include "plimsoll/report/step_rows.h"
+#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/cause_list.h"
+#include "plimsoll/report/text/module_table.h"
+#include "plimsoll/report/text/peak_tables.h"
+#include "plimsoll/report/text/step_rows.h"
 
 namespace plimsoll::report {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/report/attribution.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 /// What `plimsoll run` saw of a script, as plain values, and its two renderings: text for people and JSON for programs.
 namespace plimsoll::report {

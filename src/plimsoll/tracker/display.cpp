@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 #include "plimsoll/tracker/fsdp/fsdp_categories.h"
 
 namespace plimsoll {

@@ -2,7 +2,7 @@
 #include <ostream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/fit_candidates.h"
 #include "plimsoll/cli/fit_search.h"

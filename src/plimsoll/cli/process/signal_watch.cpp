@@ -1,4 +1,4 @@
-#include "plimsoll/cli/signal_watch.h"
+#include "plimsoll/cli/process/signal_watch.h"
 
 #include <atomic>
 #include <cerrno>

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/report/comparison.h"
 #include "plimsoll/report/json_reader.h"

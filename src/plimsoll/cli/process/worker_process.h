@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/cli/signal_watch.h"
+#include "plimsoll/cli/process/signal_watch.h"
 
 namespace plimsoll::cli {
 

@@ -1,4 +1,4 @@
-#include "plimsoll/cli/environment.h"
+#include "plimsoll/cli/process/environment.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/cli/child_process.h"
 #include "plimsoll/cli/options.h"
+#include "plimsoll/cli/process/child_process.h"
 
 namespace plimsoll::cli {
 

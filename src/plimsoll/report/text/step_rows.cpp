@@ -1,4 +1,4 @@
-#include "plimsoll/report/step_rows.h"
+#include "plimsoll/report/text/step_rows.h"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/attribution.h"
+#include "plimsoll/report/text/amounts.h"
 
 namespace plimsoll::report {
 

@@ -1,7 +1,7 @@
-#include "plimsoll/report/plan_subject.h"
+#include "plimsoll/report/text/plan_subject.h"
 
-#include "plimsoll/report/amounts.h"
-#include "plimsoll/report/peak_tables.h"
+#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/peak_tables.h"
 
 namespace plimsoll::report {
 namespace {

@@ -1,4 +1,4 @@
-#include "plimsoll/cli/child_process.h"
+#include "plimsoll/cli/process/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>

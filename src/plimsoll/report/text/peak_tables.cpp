@@ -1,7 +1,7 @@
-#include "plimsoll/report/peak_tables.h"
+#include "plimsoll/report/text/peak_tables.h"
 
-#include "plimsoll/report/category_words.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/category_words.h"
+#include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
 

@@ -4,10 +4,10 @@
 #include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/values.h"
-#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/text/amounts.h"
 
 namespace plimsoll::cli {
 namespace {

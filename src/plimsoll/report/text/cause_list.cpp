@@ -1,8 +1,8 @@
-#include "plimsoll/report/cause_list.h"
+#include "plimsoll/report/text/cause_list.h"
 
 #include <algorithm>
 
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
 namespace {

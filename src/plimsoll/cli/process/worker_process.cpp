@@ -1,4 +1,4 @@
-#include "plimsoll/cli/worker_process.h"
+#include "plimsoll/cli/process/worker_process.h"
 
 #include <spawn.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/planning.h"
-#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/text/amounts.h"
 
 extern char** environ;
 

@@ -1,11 +1,11 @@
 #include <ostream>
 
 #include "plimsoll/cli/changes.h"
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/jobs.h"
 #include "plimsoll/cli/progress.h"
-#include "plimsoll/report/plan_explanation.h"
+#include "plimsoll/report/text/plan_explanation.h"
 
 namespace plimsoll::cli {
 

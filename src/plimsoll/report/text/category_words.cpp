@@ -1,4 +1,4 @@
-#include "plimsoll/report/category_words.h"
+#include "plimsoll/report/text/category_words.h"
 
 #include <array>
 #include <utility>

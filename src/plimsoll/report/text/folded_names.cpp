@@ -1,4 +1,4 @@
-#include "plimsoll/report/folded_names.h"
+#include "plimsoll/report/text/folded_names.h"
 
 #include <charconv>
 #include <cstdint>

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "plimsoll/report/amounts.h"
 #include "plimsoll/report/run_report.h"
-#include "plimsoll/report/step_rows.h"
+#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/step_rows.h"
 
 /// The tables that the reports of all commands share.
 namespace plimsoll::report {

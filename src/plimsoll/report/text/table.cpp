@@ -1,4 +1,4 @@
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 #include <algorithm>
 #include <utility>

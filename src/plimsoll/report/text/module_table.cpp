@@ -1,10 +1,10 @@
-#include "plimsoll/report/module_table.h"
+#include "plimsoll/report/text/module_table.h"
 
 #include <algorithm>
 
-#include "plimsoll/report/amounts.h"
-#include "plimsoll/report/folded_names.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/folded_names.h"
+#include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
 namespace {

@@ -1,4 +1,4 @@
-#include "plimsoll/cli/commands.h"
+#include "plimsoll/cli/commands/commands.h"
 
 #include <ostream>
 

@@ -1,4 +1,4 @@
-#include "plimsoll/report/amounts.h"
+#include "plimsoll/report/text/amounts.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/report/table.h"
+#include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
 namespace {

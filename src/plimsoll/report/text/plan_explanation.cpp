@@ -1,10 +1,10 @@
-#include "plimsoll/report/plan_explanation.h"
+#include "plimsoll/report/text/plan_explanation.h"
 
 #include <algorithm>
 
-#include "plimsoll/report/cause_list.h"
-#include "plimsoll/report/plan_subject.h"
 #include "plimsoll/report/plan_verdict.h"
+#include "plimsoll/report/text/cause_list.h"
+#include "plimsoll/report/text/plan_subject.h"
 
 namespace plimsoll::report {
 namespace {
