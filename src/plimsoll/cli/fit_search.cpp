@@ -23,9 +23,9 @@ PlanReport report_at(const std::string& what, std::int64_t value, PlanOutcome ou
 }
 
 /// Narrows the border between the places that answer one way (below) and those that answer the other way (above).
-class Search {
+class BoundSearch {
  public:
-  Search(const FitQuestion& question, Planning& planning, const OnProbe& on_probe)
+  BoundSearch(const FitQuestion& question, Planning& planning, const OnProbe& on_probe)
       : question_(question),
         planning_(planning),
         on_probe_(on_probe),
@@ -130,7 +130,7 @@ std::int64_t Candidates::first_from(std::int64_t least) const {
 }
 
 Fit find_limit(const FitQuestion& question, Planning& planning, const OnProbe& on_probe) {
-  return Search(question, planning, on_probe).run();
+  return BoundSearch(question, planning, on_probe).run();
 }
 
 }  // namespace plimsoll::cli
