@@ -52,6 +52,8 @@ missing_packages() {
   has_command mold || echo mold
   has_header CLI/CLI.hpp || echo libcli11-dev
   has_header nlohmann/json.hpp || echo nlohmann-json3-dev
+  has_header fmt/format.h || echo libfmt-dev
+  has_header toml++/toml.h || echo libtomlplusplus-dev
   has_header doctest/doctest.h || echo doctest-dev
   has_header benchmark/benchmark.h || echo libbenchmark-dev
   has_header gloo/algorithm.h || echo libgloo-dev

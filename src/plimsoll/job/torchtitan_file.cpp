@@ -1,5 +1,7 @@
 #include "plimsoll/job/torchtitan_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "plimsoll/base/errors.h"
@@ -61,7 +63,7 @@ const std::string& TitanFile::text(const std::string& field, const toml::Value& 
 }
 
 void TitanFile::fail(const toml::Value& value, const std::string& message) const {
-  throw FormatError(origin_ + ":" + std::to_string(value.line) + ": " + message);
+  throw FormatError(fmt::format("{}:{}: {}", origin_, value.line, message));
 }
 
 void TitanFile::read_table(const std::string& name, const std::string& prefix, const toml::Value& table) {
