@@ -14,7 +14,6 @@ import needs
 import pytest
 from needs import HOME
 
-pytest_plugins = ["passed_before"]
 sys.path.insert(0, str(HOME / "python"))
 # The CPU's kernels without matrix tiles (AMX): there are virtual machines that announce them, and die of them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
@@ -91,7 +90,7 @@ def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for path in HOME.iterdir():
         if path.name != ".plimsoll":
             (home / path.name).symlink_to(path)
-    program, where = Path(__file__).with_name("warm_python.py"), home / "socket"
+    program, where = Path(__file__).parent / "support" / "warm_python.py", home / "socket"
     python = home / ".plimsoll" / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{program}" run "{where}" "$@"\n')

@@ -1,0 +1,131 @@
+"""The documents that commands write are what docs/schema says, and the schemas refuse what is not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from json_schema import check, schema_of
+
+HOME = Path(__file__).resolve().parents[3]
+GOLDEN = HOME / "tests" / "report" / "golden"
+
+DOCUMENTS = {
+    "plan": ["plan_fits", "plan_does_not_fit", "plan_hsdp_offload", "plan_empty"],
+    "run": ["fits", "does_not_fit", "with_warnings"],
+    "sweep": ["sweep"],
+    "fit": ["fit"],
+    "compare": ["compare", "compare_unattributed", "compare_run"],
+}
+
+
+def golden(name: str) -> dict[str, Any]:
+    return json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+def objects(schema: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield path, schema
+        for name, part in schema.items():
+            yield from objects(part, f"{path}/{name}")
+    elif isinstance(schema, list):
+        for index, part in enumerate(schema):
+            yield from objects(part, f"{path}/{index}")
+
+
+def fields(document: Any, free: bool = False) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every field that a schema names, with the object it is in. `free`: the names of this object are the user's."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            if not free:
+                yield document, name
+            yield from fields(value, name in {"job", "categories", "at_peak", "phases"} and isinstance(value, dict))
+    elif isinstance(document, list):
+        for item in document:
+            yield from fields(item)
+
+
+def shortened(document: Any) -> Any:
+    """Its lists with two items at most: more of the same shows nothing new."""
+    if isinstance(document, dict):
+        return {name: shortened(value) for name, value in document.items()}
+    return [shortened(item) for item in document[:2]] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize("command, name", [(command, name) for command, listed in DOCUMENTS.items() for name in listed])
+def test_golden_documents_are_what_the_schema_says(command, name):
+    assert check(golden(name), command) == []
+
+
+def test_every_golden_document_is_checked():
+    assert sorted(path.stem for path in GOLDEN.glob("*.json")) == sorted(sum(DOCUMENTS.values(), []))
+
+
+@pytest.mark.parametrize("command", DOCUMENTS)
+def test_schemas_are_strict(command):
+    schema = schema_of(f"{command}.schema.json")
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    for path, part in objects(schema, command):
+        if "properties" in part:
+            assert part["additionalProperties"] is False, path
+            assert part["required"] == list(part["properties"]), path
+        else:
+            assert isinstance(part["additionalProperties"], dict), path
+
+
+@pytest.mark.parametrize("command", DOCUMENTS)
+def test_no_document_passes_for_another(command):
+    for other in DOCUMENTS:
+        assert bool(check(golden(DOCUMENTS[command][0]), other)) == (other != command)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda d: d.update(version=2), "$.version: 2 is not 1"),
+        (lambda d: d.update(version=True), "$.version: True is not 1"),
+        (lambda d: d.update(fits=1), "$.fits: 1 is not of type boolean"),
+        (lambda d: d.update(extra=1), "$: 'extra' is not in the schema"),
+        (lambda d: d.pop("ops"), "$: 'ops' is missing"),
+        (lambda d: d["peak"].update(active_bytes=-1), "$.peak.active_bytes: -1 is below 0"),
+        (lambda d: d["peak"].update(active_bytes=1.5), "$.peak.active_bytes: 1.5 is not of type integer"),
+        (lambda d: d["peak"].update(phase=7), "$.peak.phase: 7 is not of type string or null"),
+        (lambda d: d["peak"]["categories"].update(Temp="1"), "$.peak.categories.Temp: '1' is not of type integer"),
+        (lambda d: d["job"].update(gpus=[8]), "$.job.gpus: [8] is not of type string or integer or number or boolean or null"),
+        (lambda d: d["steps"][0]["phases"]["forward"].pop("active_end_bytes"), "$.steps[0].phases.forward: 'active_end_bytes' is missing"),
+        (lambda d: d["modules"][1].update(name=None), "$.modules[1].name: None is not of type string"),
+        (lambda d: d["before_steps"].update(step=0), "$.before_steps: 'step' is not in the schema"),
+        (lambda d: d["oom"].pop("message"), "$.oom: 'message' is missing"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_is_wrong_is_refused(change, said):
+    document = golden("plan_does_not_fit")
+    change(document)
+    assert check(document, "plan") == [said]
+
+
+def test_what_stands_in_another_document_is_checked_there_too():
+    document = golden("fit")
+    document["at_limit"]["peak"]["segments"] = None
+    assert check(document, "fit") == ["$.at_limit.peak.segments: None is not of type integer"]
+    document = golden("fit")
+    document["binds"]["book"] = "cache"
+    assert check(document, "fit") == ["$.binds.book: 'cache' is none of ['active', 'reserved', 'device', None]"]
+
+
+@pytest.mark.parametrize("command", DOCUMENTS)
+def test_no_field_that_a_schema_names_may_be_missing_or_another(command):
+    document = shortened(golden("plan_does_not_fit" if command == "plan" else DOCUMENTS[command][-1]))
+    found = list(fields(document))
+    assert len(found) > 10
+    for owner, name in found:
+        kept = dict(owner)
+        owner[name] = object()
+        assert check(document, command), name
+        del owner[name]
+        assert check(document, command), name
+        owner.clear()
+        owner.update(kept)
+    assert check(document, command) == []

@@ -1,0 +1,368 @@
+"""What test_trackers_against_torch.py runs twice, with our trackers and with torch's (tracker_choice.py): two training steps, and all
+that the tracker says of them.
+
+Cases on standard input, one a line of words `key=value`: `model`, `device`, `checkpoint` (none, full, reentrant, selective),
+`optimizer`; with `fsdp=1` it is one rank under FSDP2, with `fake=1` it has no memory (FakeTensorMode). One line of JSON for
+each on standard output:
+
+    {"points": {point: SNAPSHOT}, "peak": SNAPSHOT, "modules": {name: {state: [SNAPSHOT, …]}}, "own": {name: [bytes, …]},
+     "active": {point: bytes}, "active_of": {name: {state: [bytes, …]}}, "here": {point: bytes}, "left": bytes,
+     "at_peak": [SNAPSHOT, …], "at_peaks_of": {name: {state: [[SNAPSHOT, …], …]}}, "printed": [line, …],
+     "added_at_most": bytes}
+
+`active` and `active_of` are the GPU's allocator's count at the same instants (at peaks, the most that it came to); torch's side
+asks for it, because it does not have it. So it does for `at_peak` and `at_peaks_of`, what torch's tracker counted before and
+after the operators in which the allocator came to its most. `here` is its count after each look; `left` is what earlier cases
+left there. In torch's snapshots "Recomputed" is as much of Temp as was made by what runs again in backward. On CPU `added_at_most`
+is what the profiler heard there to be at most, beyond what there was.
+"""
+
+import contextlib
+import functools
+import gc
+import io
+import json
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+import tracker_choice
+from cpu_peak import peak_on_cpu
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
+
+import checkpointing  # noqa: E402
+import language_model  # noqa: E402
+import llama  # noqa: E402
+import tracker_scenarios  # noqa: E402
+
+TRACKERS = tracker_choice.load()
+TORCHS = TRACKERS.MemTracker.__module__.startswith("torch.")
+GPU = torch.device("cuda", 0)
+VOCABULARY, LENGTH = 256, 32
+
+
+def active_bytes(which):
+    """As torch.cuda.memory_stats() has it, without the time that takes."""
+    return torch._C._cuda_memoryStats(0)["active_bytes"]["all"][which]
+
+
+class Reentrant(nn.Module):
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def forward(self, *args):
+        return checkpoint(self.block, *args, use_reentrant=True)
+
+
+def tokens(length=LENGTH):
+    return torch.zeros(2, length, dtype=torch.int64)
+
+
+def mlp():
+    return tracker_scenarios.MLP(40, 300, 30), torch.ones(16, 40), None
+
+
+def transformer():
+    model = tracker_scenarios.Transformer(vocabulary=VOCABULARY)
+    return model, tokens(), model.layers
+
+
+def plain_llama():
+    config = llama.LlamaConfig(dim=64, layers=3, heads=4, kv_heads=2, ffn=176, vocab=VOCABULARY)
+    model = llama.Llama(config, LENGTH)
+    return model, tokens(), model.layers
+
+
+def large_llama():
+    """Of blocks that the allocator does not always split."""
+    config = llama.LlamaConfig(dim=520, layers=2, heads=4, kv_heads=2, ffn=1410, vocab=2000)
+    model = llama.Llama(config, 500)
+    return model, tokens(500), model.layers
+
+
+def gpt2():
+    sizes = {"n_embd": 64, "n_head": 4, "n_layer": 3, "n_positions": LENGTH, "vocab_size": VOCABULARY}
+    model = language_model.LanguageModel(language_model._gpt2(sizes), LENGTH)
+    return model, tokens(), model.layers
+
+
+def hf_llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=VOCABULARY, intermediate_size=176, use_cache=False, **sizes))
+    return model, tokens(), model.model.layers
+
+
+def hf_gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"n_embd": 64, "n_head": 4, "n_layer": 3, "n_positions": LENGTH, "vocab_size": VOCABULARY}
+    model = GPT2LMHeadModel(GPT2Config(use_cache=False, **sizes))
+    return model, tokens(), model.transformer.h
+
+
+MODELS = {
+    "mlp": mlp, "transformer": transformer, "llama": plain_llama, "large_llama": large_llama, "gpt2": gpt2,
+    "hf_llama": hf_llama, "hf_gpt2": hf_gpt2,
+}  # fmt: skip
+
+
+def checkpoint_blocks(model, layers, how):
+    """What stands for the blocks afterwards. Models of HF have a switch of their own."""
+    if how == "none":
+        return
+    if hasattr(model, "gradient_checkpointing_enable"):
+        options = {"use_reentrant": how == "reentrant"}
+        if how == "selective":
+            options["context_fn"] = checkpointing._keep_attention_and_every_other_matmul
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+    elif how == "reentrant":
+        for index, layer in enumerate(layers):
+            layers[index] = Reentrant(layer)
+    else:
+        checkpointing.checkpoint_layers(layers, "op" if how == "selective" else "full")
+
+
+def shard(model, layers):
+    if not dist.is_initialized():
+        dist.init_process_group("nccl")
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for layer in layers if layers is not None else [model.fc1, model.fc2]:
+        fully_shard(layer, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+
+
+class Peak:
+    """The most that the allocator came to, and what torch's tracker counted around the operators in which it did."""
+
+    def __init__(self):
+        self.bytes, self.instants = 0, []
+
+    def see(self, reached, instants):
+        if reached > self.bytes:
+            self.bytes, self.instants = reached, []
+        if reached == self.bytes:
+            self.instants += [copied(books) for books in instants if books not in self.instants]
+
+
+def copied(snapshot):
+    return {device: dict(books) for device, books in snapshot.items()}
+
+
+def with_allocators_books(Tracker, states):
+    """torch's tracker, which besides each of its snapshots asks the GPU's allocator, and which counts what it takes for temporaries
+    of backward though it is run again there. `states`: the names of its two peaks."""
+
+    class Asking(Tracker):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.highest, self.highest_of = Peak(), {}
+            self.before, self.run_again = {}, set()
+            self.is_on_gpu = True  # Otherwise the allocator has nothing to say.
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.before = copied(self._curr_mem_snap)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+        def _update_peak_stats(self, peak_state):
+            super()._update_peak_stats(peak_state)
+            self.note_highest(self.before, self._curr_mem_snap)
+
+        def get_tracker_snapshot(self, type="current"):
+            self.note_highest(self._curr_mem_snap)
+            snapshot = super().get_tracker_snapshot(type)
+            if type == "current" and GPU in snapshot:
+                snapshot[GPU]["Active"] = active_bytes("current")
+            return snapshot
+
+        def note_highest(self, *instants):
+            """What was reached since the last time is of the modules that the tracker counts it for."""
+            if not self.is_on_gpu:
+                return
+            reached = active_bytes("peak")
+            torch.cuda.reset_peak_memory_stats()
+            self.highest.see(reached, instants)
+            state = states.PEAK_BW if self._mod_tracker.is_bw else states.PEAK_FW
+            for module in self.memory_tracking.values():
+                if module.mod_fqn in self._mod_tracker.parents and state in module.snapshots:
+                    peaks = self.highest_of.setdefault(module.mod_fqn, {}).setdefault(state.value, [])
+                    peaks += [Peak() for _ in range(len(module.snapshots[state]) - len(peaks))]
+                    peaks[-1].see(reached, instants)
+
+        def reset_mod_stats(self):
+            super().reset_mod_stats()
+            self.highest_of.clear()
+
+        def _update_snap(self, u_type, winfo, old_mem_consumed=None, old_reftype=None):
+            """In backward only what runs again has gradients enabled."""
+            super()._update_snap(u_type, winfo, old_mem_consumed, old_reftype)
+            if (
+                u_type.name == "ADD"
+                and winfo.reftype.value == "Temp"
+                and self._mod_tracker.is_bw
+                and torch.is_grad_enabled()
+            ):
+                self.run_again.add(winfo)
+            if winfo in self.run_again and winfo.device in self._curr_mem_snap:
+                size = winfo.mem_consumed
+                more = {"ADD": size, "SIZE": size - (old_mem_consumed or 0), "REF": -size, "DEL": -size}[u_type.name]
+                books = self._curr_mem_snap[winfo.device]
+                books["Recomputed"] = books.get("Recomputed", 0) + more
+            if u_type.name in ("REF", "DEL"):
+                self.run_again.discard(winfo)
+
+    return Asking
+
+
+def tracker_classes():
+    if not TORCHS:
+        return TRACKERS.MemTracker, TRACKERS.FSDPMemTracker
+    from torch.distributed._tools.fsdp2_mem_tracker import _FSDPModState
+    from torch.distributed._tools.mem_tracker import _ModState
+
+    return with_allocators_books(TRACKERS.MemTracker, _ModState), with_allocators_books(
+        TRACKERS.FSDPMemTracker, _FSDPModState
+    )
+
+
+PlainTracker, FSDPTracker = tracker_classes()
+
+
+def let_go_of_gradients(model):
+    """A variable of torch's FSDPMemTracker holds one whole gradient through Post-Backward. It is emptied."""
+    if TORCHS:
+        import fsdp_tracker
+
+        for module in model.modules():
+            if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
+                group.post_backward = fsdp_tracker.forgetting(group.post_backward)
+
+
+def make_optimizer(name, parameters):
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+    return torch.optim.AdamW(parameters, foreach=name == "adamw", fused=name == "adamw_fused")
+
+
+def two_steps(tracker, model, optimizer, batch, look):
+    def passes(step):
+        output = model(batch)
+        output = getattr(output, "logits", output)
+        targets = torch.zeros(output.shape[:-1].numel(), dtype=torch.int64, device=output.device)
+        loss = F.cross_entropy(output.flatten(0, -2), targets)
+        look(f"{step} forward")
+        loss.backward()
+        look(f"{step} backward")
+
+    with tracker:
+        for step in range(2):
+            look(f"{step} begin")
+            passes(step)
+            look(f"{step} passes")
+            optimizer.step()
+            look(f"{step} step")
+            optimizer.zero_grad()
+            if step == 0:
+                tracker.reset_mod_stats()
+        look("end")
+
+
+def sorted_out(snapshot):
+    """(the snapshot by names, what the allocator counted)."""
+    found = tracker_choice.plain(snapshot)
+    active = found.get(str(GPU), {}).pop("Active", None)
+    return found, active
+
+
+def plain_instants(peak):
+    return [tracker_choice.plain(snapshot) for snapshot in peak.instants]
+
+
+def run(words):
+    with FakeTensorMode() if words.get("fake") == "1" else contextlib.nullcontext():
+        return run_steps(words)
+
+
+def run_steps(words):
+    device, under_fsdp = words["device"], words.get("fsdp") == "1"
+    torch.manual_seed(0)
+    with torch.device(device):
+        model, batch, layers = MODELS[words["model"]]()
+    checkpoint_blocks(model, layers, words["checkpoint"])
+    if under_fsdp:
+        shard(model, layers)
+        let_go_of_gradients(model)
+    optimizer = make_optimizer(words.get("optimizer", "adamw"), model.parameters())
+    torch.cuda.reset_peak_memory_stats()
+    tracker = FSDPTracker(model, optimizer) if under_fsdp else PlainTracker()
+    tracker.is_on_gpu = device != "cpu" and words.get("fake") != "1"
+    tracker.track_inputs((batch,)) if under_fsdp else tracker.track_external(model, optimizer, batch)
+    found = {"points": {}, "active": {}, "here": {}, "modules": {}, "own": {}, "active_of": {}}
+
+    def look(point):
+        found["points"][point], found["active"][point] = sorted_out(tracker.get_tracker_snapshot("current"))
+        found["here"][point] = active_bytes("current")
+
+    steps = functools.partial(two_steps, tracker, model, optimizer, batch, look)
+    if device == "cpu" and words.get("fake") != "1" and not TORCHS:
+        found["added_at_most"] = peak_on_cpu(steps)
+    else:
+        steps()
+    found["peak"], _ = sorted_out(tracker.get_tracker_snapshot("peak"))
+    found["active"]["peak"] = tracker.highest.bytes if TORCHS else active_bytes("peak")
+    found["at_peak"] = plain_instants(tracker.highest) if TORCHS else []
+    found["at_peaks_of"] = {}
+    for name, states in tracker.highest_of.items() if TORCHS else ():
+        found["active_of"][name] = {state: [peak.bytes for peak in peaks] for state, peaks in states.items()}
+        found["at_peaks_of"][name] = {
+            state: [plain_instants(peak) for peak in peaks] for state, peaks in states.items()
+        }
+    for stats in tracker.memory_tracking.values():
+        states = found["modules"][stats.mod_fqn] = {}
+        for state, snapshots in stats.snapshots.items():
+            pairs = [sorted_out(snapshot) for snapshot in snapshots]
+            states[state.value] = [snapshot for snapshot, _ in pairs]
+            if "Peak" not in state.value:
+                found["active_of"].setdefault(stats.mod_fqn, {})[state.value] = [active for _, active in pairs]
+        if not under_fsdp:
+            found["own"][stats.mod_fqn] = [stats.parameter_mem, stats.buffer_mem, stats.input_mem, stats.output_mem]
+    found["printed"] = printed(tracker)
+    return found
+
+
+def printed(tracker):
+    """What a tracker prints of the instant after training, where only what is registered is there."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        for units in ("B", "KiB"):  # In larger ones torch's total is nothing, and not printed.
+            tracker.display_snapshot("current", units=units)
+    return [line for line in text.getvalue().splitlines() if "Active:" not in line and "Recomputed:" not in line]
+
+
+def settle():
+    matrix = torch.ones(2, 2, device=GPU, requires_grad=True)
+    (matrix @ matrix).sum().backward()
+    del matrix
+    while gc.collect():
+        pass
+    torch.cuda.empty_cache()
+    return active_bytes("current")
+
+
+def main():
+    gc.freeze()  # What was imported is not looked through again and again.
+    for line in sys.stdin.read().splitlines():
+        left = settle()
+        print(json.dumps({**run(dict(word.split("=") for word in line.split())), "left": left}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What a test needs that may not be there, and the words for skipping it."""
+
+import importlib.util as util
+import os
+import zlib
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
+PRETEND = BUILD / "pretend"
+PROGRAMS = BUILD / "tests" / "programs"
+PYTHON_PROGRAMS = HOME / "tests" / "python" / "programs"
+EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # ./check --every-case; else, of many alike, some
+
+
+def some(cases, one_in):
+    """Of a list or a dictionary: the first, and one in so many of the others, scattered, but always the same."""
+    kept = [
+        case
+        for index, case in enumerate(cases)
+        if EVERY_CASE or index == 0 or zlib.crc32(str(case).encode()) % one_in == 0
+    ]
+    return {case: cases[case] for case in kept} if isinstance(cases, dict) else kept
+
+
+def ends(cases):
+    """Of a list that goes from small to large: the first and the last."""
+    return cases if EVERY_CASE else [cases[0], cases[-1]]
+
+
+def why_not(program, cuda=False):
+    """Why the program cannot be compared with torch's own here, or None."""
+    found = util.find_spec("torch")
+    if found is None or found.origin is None:
+        return "torch is not installed"
+    if cuda and not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return "torch is not a CUDA build"
+    return None if program.exists() else f"{program.name} is not built"
+
+
+def why_no_package():
+    """Why the native part of the Python package cannot be used here, or None."""
+    modules = list((BUILD / "python" / "plimsoll").glob("_C.*.so"))
+    return why_not(modules[0] if modules else BUILD / "python" / "plimsoll" / "_C", cuda=True)
+
+
+def pretend_gpu():
+    """What is set in the environment of a process that is to have the pretend GPU."""
+    return {"LD_PRELOAD": ":".join(str(path) for path in sorted(PRETEND.glob("*.so*")))}
