@@ -38,7 +38,7 @@ const std::string kAttributed = R"json({"version": 1,
               "at_peak": {"Temp": 7, "Activation": 2}},
              {"name": "layers.1", "type": "Block", "fsdp_unit": false, "parameters": 2, "highest_bytes": 8,
               "total_bytes": 4, "at_peak": {"Temp": 4}}],
- "causes": [{"bytes": 10, "category": "Temp", "why": "w", "sentence": "s", "owners": [{"name": "layers.1", "bytes": 4}]}],
+ "causes": [{"bytes": 10, "category": "Temp", "why": "w", "owners": [{"name": "layers.1", "bytes": 4}], "allocations": 2}],
  "attribution": null})json";
 
 Record record(std::uint64_t device_bytes, bool main) {
@@ -110,7 +110,7 @@ TEST_CASE("whose the memory of the peak was is read in the order of the record")
   CHECK(values.causes[0].bytes == 10);
   CHECK(values.causes[0].category == "Temp");
   CHECK(values.causes[0].why == "w");
-  CHECK(values.causes[0].sentence == "s");
+  CHECK(values.causes[0].allocations == 2);
   CHECK(values.causes[0].owners == std::vector<std::pair<std::string, plimsoll::Bytes>>{{"layers.1", 4}});
   CHECK(values.attribution.empty());
 }

@@ -210,4 +210,6 @@ class Attribution:
             "why": rows.readable(cause["why"]),
             "sentence": rows.readable(cause["sentence"]),
             "owners": [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]],
+            "allocations": cause["allocations"],
+            "one_per_shard": cause["one_per_shard"],
         }

@@ -27,6 +27,8 @@ class Cause:
     why: str
     sentence: str
     owners: list[tuple[str, int]]  # largest first
+    allocations: int = 0
+    one_per_shard: bool = False  # temporaries of an optimizer's step: one for each shard
 
 
 @dataclass(frozen=True)

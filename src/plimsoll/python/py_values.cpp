@@ -3,6 +3,7 @@
 #include <torch/csrc/DynamicTypes.h>
 
 #include "plimsoll/python/py_module.h"
+#include "plimsoll/report/text/causes.h"
 
 namespace plimsoll::python {
 
@@ -47,7 +48,8 @@ py::dict value_of(const Explanation& explanation) {
   py::list causes;
   for (const auto& cause : explanation.causes) {
     causes.append(py::dict("bytes"_a = cause.bytes, "category"_a = cause.category, "why"_a = cause.why,
-                           "sentence"_a = cause.sentence, "owners"_a = cause.owners));
+                           "sentence"_a = report::sentence(cause), "owners"_a = cause.owners,
+                           "allocations"_a = cause.allocations, "one_per_shard"_a = cause.one_per_shard));
   }
   return py::dict("device"_a = explanation.device, "total"_a = explanation.total, "reserved"_a = explanation.reserved,
                   "step"_a = explanation.step, "phase"_a = explanation.phase, "module"_a = explanation.module,

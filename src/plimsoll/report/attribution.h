@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
 
-/// Whose the memory of a peak was: the values that reports of `plan` and of `run` share.
+/// Peak attribution: category, owner and cause of each live byte. Reports of `plan` and of `run` share these values.
 namespace plimsoll::report {
 
 struct CategoryBytes {
@@ -16,24 +17,30 @@ struct CategoryBytes {
   bool operator==(const CategoryBytes&) const = default;
 };
 
-/// A module, or what belongs to none (an optimizer), with what it had at the peak.
+/// A module, a group of modules that are sharded together, or an optimizer, with its bytes at the peak.
 struct ModuleRow {
-  std::string name;  ///< The path from the root; "" for the root itself. Begins with a class where roots are several.
+  std::string
+      name;  ///< The path below the root; "" for the root itself. Starts with a class if a job has several roots.
   std::string type;
   bool fsdp_unit = false;                   ///< fully_shard was applied to it.
-  std::uint64_t parameters = 0;             ///< Of it and all below, before sharding.
-  Bytes highest = 0;                        ///< The highest total while it ran, forward or backward.
-  Bytes total = 0;                          ///< What it and all below had at the peak.
+  std::uint64_t parameters = 0;             ///< Of the module and all below it, before sharding.
+  Bytes highest = 0;                        ///< The highest total of the device while the module ran.
+  Bytes total = 0;                          ///< Bytes of the module and all below it at the peak.
   std::vector<CategoryBytes> at_peak = {};  ///< Sums to `total`.
 };
 
-/// Why memory was there at the peak.
+/// The name of the owner of memory that belongs to no module and no optimizer.
+inline constexpr std::string_view kNoModule = "no module";
+
+/// Live bytes of one category with one reason. The causes of a peak sum to the peak. text/causes.h renders them.
 struct PeakCause {
   Bytes bytes = 0;
   std::string category;
-  std::string why;
-  std::string sentence;  ///< All of it, as a person reads it.
-  std::vector<std::pair<std::string, Bytes>> owners = {};
+  std::string why;                                         ///< The reason in a few words, with user-facing paths.
+  std::vector<std::pair<std::string, Bytes>> owners = {};  ///< Largest first. Modules, optimizers, or kNoModule.
+  std::uint64_t allocations = 0;
+  bool one_per_shard = false;  ///< Temporaries of an optimizer's step: one allocation for each shard.
+  bool operator==(const PeakCause&) const = default;
 };
 
 }  // namespace plimsoll::report

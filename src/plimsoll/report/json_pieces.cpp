@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/report/text/causes.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -27,8 +29,10 @@ Json cause_json(const PeakCause& cause) {
   return {{"bytes", cause.bytes},
           {"category", cause.category},
           {"why", cause.why},
-          {"sentence", cause.sentence},
-          {"owners", owners}};
+          {"sentence", sentence(cause)},
+          {"owners", owners},
+          {"allocations", cause.allocations},
+          {"one_per_shard", cause.one_per_shard}};
 }
 
 }  // namespace

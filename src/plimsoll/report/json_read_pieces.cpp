@@ -38,9 +38,10 @@ PeakCause read_cause(const Fields& fields) {
   cause.bytes = fields.whole("bytes");
   cause.category = fields.text("category");
   cause.why = fields.text("why");
-  cause.sentence = fields.text("sentence");
   fields.each("owners",
               [&](const Fields& owner) { cause.owners.emplace_back(owner.text("name"), owner.whole("bytes")); });
+  if (fields.has("allocations")) cause.allocations = fields.whole("allocations");
+  if (fields.has("one_per_shard")) cause.one_per_shard = fields.flag("one_per_shard");
   return cause;
 }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "plimsoll/report/text/amounts.h"
-#include "plimsoll/report/text/cause_list.h"
+#include "plimsoll/report/text/causes.h"
 #include "plimsoll/report/text/module_table.h"
 #include "plimsoll/report/text/peak_tables.h"
 #include "plimsoll/report/text/step_rows.h"

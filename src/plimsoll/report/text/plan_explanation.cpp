@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/report/plan_verdict.h"
-#include "plimsoll/report/text/cause_list.h"
+#include "plimsoll/report/text/causes.h"
 #include "plimsoll/report/text/plan_subject.h"
 
 namespace plimsoll::report {

@@ -168,46 +168,6 @@ class Reasons {
   const NamedAs& named_as_;
 };
 
-const std::string kNoModule = "no module";
-
-std::string amount(std::int64_t bytes) { return format_bytes(static_cast<Bytes>(bytes)); }
-
-/// "of A", "of A (1.00 GiB) and B (0.50 GiB)", "of 32 modules, 0.39 GiB each (A … Z)", "of 3 modules, most of it A's
-/// (1.00 GiB)"; and what is no module's.
-std::string of_whom(const Cause& cause) {
-  auto owners = cause.owners;
-  const auto nobodys =
-      std::find_if(owners.begin(), owners.end(), [](const auto& owner) { return owner.first == kNoModule; });
-  std::string rest;
-  if (nobodys != owners.end()) {
-    if (owners.size() == 1) return "";
-    rest = ", and " + amount(nobodys->second) + " of no module";
-    owners.erase(nobodys);
-  }
-  const auto& largest = owners.front();
-  if (owners.size() == 1) return " of " + largest.first + rest;
-  if (owners.size() == 2) {
-    return " of " + largest.first + " (" + amount(largest.second) + ") and " + owners[1].first + " (" +
-           amount(owners[1].second) + ")" + rest;
-  }
-  const std::string count = " of " + std::to_string(owners.size()) + " modules";
-  if (std::all_of(owners.begin(), owners.end(), [&](const auto& owner) { return owner.second == largest.second; })) {
-    return count + ", " + amount(largest.second) + " each (" + largest.first + " … " + owners.back().first + ")" + rest;
-  }
-  return count + ", the largest " + largest.first + " (" + amount(largest.second) + ")" + rest;
-}
-
-std::string sentence_of(const Cause& cause, std::size_t count, std::size_t shards) {
-  std::string text = amount(cause.bytes) + " " + cause.category + of_whom(cause);
-  if (!cause.why.empty()) text += ": " + cause.why;
-  if (cause.category == categories::kNames[ledger::value(categories::kTemp)]) {
-    text += " (" + std::to_string(count) + (count == 1 ? " allocation" : " allocations");
-    if (cause.why == kOptimizerTemporaries && count == shards) text += ", one for each shard";
-    text += ")";
-  }
-  return text + ".";
-}
-
 }  // namespace
 
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
@@ -227,9 +187,9 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   }
 
   struct Sum {
-    std::int64_t bytes = 0;
-    std::size_t count = 0;
-    std::map<std::string, std::int64_t> owners;
+    Bytes bytes = 0;
+    std::uint64_t allocations = 0;
+    std::map<std::string, Bytes> owners;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
   std::size_t shards = 0;
@@ -239,17 +199,18 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
     if (ledger.name(allocation.category) == names::kShardedParam) ++shards;
     auto [why, owner] = reasons.of(allocation);
     auto& sum = sums[{std::string(ledger.name(allocation.category)), std::move(why)}];
-    sum.bytes += static_cast<std::int64_t>(allocation.bytes);
-    sum.count += 1;
-    sum.owners[owner.empty() ? kNoModule : std::move(owner)] += static_cast<std::int64_t>(allocation.bytes);
+    sum.bytes += allocation.bytes;
+    sum.allocations += 1;
+    sum.owners[owner.empty() ? std::string(report::kNoModule) : std::move(owner)] += allocation.bytes;
   }
   for (auto& [key, sum] : sums) {
-    auto& cause = explanation.causes.emplace_back(Cause{sum.bytes, key.first, key.second, {}, {}});
+    auto& cause = explanation.causes.emplace_back(
+        Cause{.bytes = sum.bytes, .category = key.first, .why = key.second, .allocations = sum.allocations});
+    cause.one_per_shard = cause.why == kOptimizerTemporaries && sum.allocations == shards;
     cause.owners.assign(sum.owners.begin(), sum.owners.end());
     std::sort(cause.owners.begin(), cause.owners.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : natural_less(a.first, b.first);
     });
-    cause.sentence = sentence_of(cause, sum.count, shards);
   }
   std::stable_sort(explanation.causes.begin(), explanation.causes.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

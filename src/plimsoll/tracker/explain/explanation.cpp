@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "plimsoll/base/bytes.h"
+#include "plimsoll/report/text/causes.h"
 
 namespace plimsoll {
 
@@ -17,7 +18,7 @@ std::string to_text(const Explanation& explanation) {
   }
   if (explanation.reserved != 0) text += " (reserved then: " + amount(explanation.reserved) + ")";
   text += "\n";
-  for (const auto& cause : explanation.causes) text += "  " + cause.sentence + "\n";
+  for (const auto& cause : explanation.causes) text += "  " + report::sentence(cause) + "\n";
   return text;
 }
 

@@ -3,25 +3,15 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "plimsoll/ledger/ids.h"
+#include "plimsoll/report/attribution.h"
 
 namespace plimsoll {
 
-/// One reason why memory was taken at an instant: what is alike in category and in why it is there.
-struct Cause {
-  std::int64_t bytes = 0;
-  std::string category;
-  /// Why, in a few words: "whole because its backward runs", "prefetched while layers.30 runs", "not resharded after
-  /// forward".
-  std::string why;
-  /// Whose, with their bytes, largest first: FSDP modules, the optimizer's class, or "no module".
-  std::vector<std::pair<std::string, std::int64_t>> owners;
-  /// All of it, with the amount.
-  std::string sentence;
-};
+/// Live bytes of one category with one reason. report::sentence() renders one.
+using Cause = report::PeakCause;
 
 /// Where the memory of a device stood at one instant, cause by cause; from what was alive then, to the byte.
 struct Explanation {

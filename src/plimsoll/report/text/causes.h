@@ -8,8 +8,11 @@
 
 namespace plimsoll::report {
 
-/// The peak cause by cause under a heading, after an empty line; "" without causes. `active` is what the shares are of,
-/// `when` goes into the heading: "step 1, backward".
+/// "8.00 MiB Temp of layers.0 and layers.1: gradients of activations, and temporaries (12 allocations)."
+std::string sentence(const PeakCause& cause);
+
+/// The causes of the peak below a heading, after an empty line; "" without causes. Shares are parts of `active`. `when`
+/// goes into the heading: "step 1, backward".
 std::string cause_list(const std::vector<PeakCause>& causes, Bytes active, const std::string& when,
                        const Amounts& amounts);
 
