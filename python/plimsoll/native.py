@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from plimsoll import autograd_threads
+
 TORCH = "2.13"  # what the extension is compiled against; torch's C++ interface belongs to one version
 
 
@@ -41,6 +43,7 @@ def load() -> ModuleType:
             f"{module.__file__} was built from other sources than these. Install the package again (`pip install .`), or run "
             "`./plimsoll` once in the source tree"
         )
+    autograd_threads.wait_at_exit()
     return module
 
 

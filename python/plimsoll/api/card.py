@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from plimsoll import autograd_threads
 from plimsoll.api.amounts import text_of
 from plimsoll.run.control import LIBRARY
 
@@ -137,6 +138,7 @@ class pretend:  # noqa: N801, it is used as a function
         profile = _profile()
         if profile is None:
             raise NotPretending()
+        autograd_threads.wait_at_exit()
         gpu = PretendGpu(str(_plain(profile["name"])), int(_plain(profile["memory_bytes"])))
         world_size, rank = _number("WORLD_SIZE", 1), _number("RANK", 0)
         self._check({"world_size": world_size, "rank": rank, "gpu": gpu.name})

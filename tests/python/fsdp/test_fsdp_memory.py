@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 
 import fsdp_cases
@@ -56,7 +55,7 @@ def both(tmp_path_factory):
 
 def asked(cases, folder):
     """torch is imported once for a few, and for many once for half of them."""
-    oracle, size = [sys.executable, str(ORACLE)], max(10, (len(cases) + 1) // 2)
+    oracle, size = needs.python(ORACLE), max(10, (len(cases) + 1) // 2)
     parts = [cases[first : first + size] for first in range(0, len(cases), size)]
     processes = [start(oracle, part, folder, needs.pretend_gpu()) for part in parts]
     return {line: found for process in processes for line, found in lines_of(*process).items()}

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 
 import fsdp_cases
 import needs
@@ -74,7 +73,7 @@ def comparable(line, prefix, phases):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     ours = run([PROGRAM], CASES, tmp_path_factory.mktemp("ours"))
-    oracle = [sys.executable, str(ORACLE)]
+    oracle = needs.python(ORACLE)
     return ours, ANSWERS.ask(
         CASES, lambda cases: run(oracle, cases, tmp_path_factory.mktemp("torchs"), needs.pretend_gpu())
     )

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from typing import NamedTuple
 
 import fsdp_cases
@@ -62,14 +61,14 @@ def ours():
 @pytest.fixture(scope="module")
 def both(ours):
     """What ours and torch's saw."""
-    return ours, ANSWERS.ask(CASES, lambda cases: run([sys.executable, str(ORACLE)], cases, needs.pretend_gpu()))
+    return ours, ANSWERS.ask(CASES, lambda cases: run(needs.python(ORACLE), cases, needs.pretend_gpu()))
 
 
 @pytest.fixture(scope="module")
 def ours_in_both_languages(ours):
     """And the drop-in, of torch's FSDP2 in Python."""
     environment = {**needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python")}
-    return ours, run([sys.executable, str(DROP_IN)], IN_BOTH_LANGUAGES, environment)
+    return ours, run(needs.python(DROP_IN), IN_BOTH_LANGUAGES, environment)
 
 
 def books(snapshot, device):

@@ -14,7 +14,6 @@ The tests have the pretend GPU without `plimsoll run`, whose observer has no par
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def run_all(out: Path, dtype: str) -> list[dict[str, Any]]:
     }
     while True:
         out.unlink(missing_ok=True)
-        command = [sys.executable, str(HERE / "runner.py"), str(first), "10000", dtype, str(out)]
+        command = needs.python(HERE / "runner.py", first, "10000", dtype, out)
         done = subprocess.run(command, cwd=out.parent, env=env, capture_output=True, text=True, timeout=1200)
         lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         reports += [line for line in lines if "number" in line]

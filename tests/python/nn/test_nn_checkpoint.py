@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
 HOME = Path(__file__).resolve().parents[3]
@@ -176,7 +177,7 @@ def comparable(events):
 @pytest.fixture(scope="module")
 def both():
     preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
-    return events_of([PROGRAM]), events_of([sys.executable, __file__], {"LD_PRELOAD": preload})
+    return events_of([PROGRAM]), events_of(needs.python(__file__), {"LD_PRELOAD": preload})
 
 
 def differences(ours, theirs, around=3):

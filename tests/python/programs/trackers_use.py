@@ -231,6 +231,19 @@ def cuda_is_not_initialised_by_a_tracker():
 
 
 @claim
+def a_process_with_a_tracker_waits_for_autograds_threads_at_its_end():
+    code = (
+        "from plimsoll import autograd_threads; autograd_threads.wait = lambda: print('waited'); "
+        "from plimsoll import MemTracker; MemTracker(); print('over')"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["over", "waited"], done.stderr
+
+
+@claim
 def members_of_torchs_enumerations_find_ours():
     from torch.distributed._tools.mem_tracker import _MemRefType, _ModState
 

@@ -9,9 +9,11 @@ import pytest
 from plimsoll.run.contents import blocks, contents, lines, native_stack
 from plimsoll.run.observe import peaks, phases
 from plimsoll.run.observe.peaks import Window
-from plimsoll.run.process import autograd_threads, stop
+from plimsoll.run.process import stop
 
-HOME = str(Path(blocks.__file__).parents[2])
+from plimsoll import autograd_threads
+
+HOME = str(Path(blocks.__file__).parents[3])
 
 
 class Recorder:
@@ -191,7 +193,7 @@ def test_only_python_is_the_users_code(tmp_path):
 def test_a_deleted_folder_is_survived(tmp_path):
     code = (
         "import os, sys; home = sys.argv[1]; os.rmdir(os.getcwd()); sys.path[:] = [home, *sys.path[1:]]\n"
-        "from plimsoll.run import lines; lines.is_user_file('train.py')\n"
+        "from plimsoll.run.contents import lines; lines.is_user_file('train.py')\n"
         "print(lines.Line('/a.py', 1, 'f').as_record()['file'])"
     )
     (tmp_path / "gone").mkdir()
@@ -205,7 +207,7 @@ def test_the_end_waits_for_threads_of_autograd_that_are_not_asleep(tmp_path):
         (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) {state} 1 1 1")
 
     def rest(seconds):
-        return autograd_threads.let_rest(seconds, str(tmp_path))
+        return autograd_threads.wait(seconds, str(tmp_path))
 
     task(1, "python) R (", "R")
     assert rest(0), "there are none"
@@ -215,4 +217,4 @@ def test_the_end_waits_for_threads_of_autograd_that_are_not_asleep(tmp_path):
     assert rest(60)
     task(3, "pt_autograd_1", "D")
     assert not rest(0.01)
-    assert autograd_threads.let_rest(0, str(tmp_path / "nowhere"))
+    assert autograd_threads.wait(0, str(tmp_path / "nowhere"))

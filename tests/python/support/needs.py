@@ -2,6 +2,7 @@
 
 import importlib.util as util
 import os
+import sys
 import zlib
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def why_no_package():
     """Why the native part of the Python package cannot be used here, or None."""
     modules = list((BUILD / "python" / "plimsoll").glob("_C.*.so"))
     return why_not(modules[0] if modules else BUILD / "python" / "plimsoll" / "_C", cuda=True)
+
+
+def python(*arguments):
+    """The command that runs a program of Python which may end right after a backward pass."""
+    return [sys.executable, str(Path(__file__).with_name("waits_for_autograd.py")), *map(str, arguments)]
 
 
 def pretend_gpu():

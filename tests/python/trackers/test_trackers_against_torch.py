@@ -13,7 +13,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 
 import needs
 import pytest
@@ -100,7 +99,7 @@ def environment(which):
 
 def start(program, which, cases, world):
     if world is None:
-        command, extra = [sys.executable], needs.pretend_gpu()
+        command, extra = needs.python(), needs.pretend_gpu()
     else:
         command, extra = [str(COMMAND), "run", "--quiet", "--world-size", str(world)], {}
     started = subprocess.Popen(

@@ -8,7 +8,6 @@ mode, which they take for the job (torch.distributed.tensor._sharding_prop)."""
 import json
 import os
 import subprocess
-import sys
 
 import needs
 import pytest
@@ -27,9 +26,7 @@ def run(*cases):
         "PYTHONPATH": str(needs.HOME / "python"),
         "OMP_NUM_THREADS": "1",
     }
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), *cases], capture_output=True, text=True, timeout=300, env=environment
-    )
+    done = subprocess.run(needs.python(PROGRAM, *cases), capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(zip(cases, map(json.loads, done.stdout.splitlines())))
 

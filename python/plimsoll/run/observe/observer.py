@@ -8,11 +8,12 @@ import time
 from types import ModuleType
 from typing import Any
 
+from plimsoll import autograd_threads
 from plimsoll.run import control, record
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.progress import Progress
 from plimsoll.run.observe.session import NOTHING_SEEN, Watch
-from plimsoll.run.process import autograd_threads, processes
+from plimsoll.run.process import processes
 from plimsoll.run.process.stop import EnoughSteps, Stop
 from plimsoll.run.settings import Settings
 from plimsoll.run.torch_patches import foreach_sharding, redirect_ctypes
@@ -151,7 +152,7 @@ class Observer:
             self._write(complete=True)
         if self._lone_rank is not None:
             self._lone_rank.script_ended()
-        autograd_threads.let_rest()
+        autograd_threads.wait()
 
     def _write(self, complete: bool) -> None:
         seen, steps = NOTHING_SEEN, "[]"

@@ -1,20 +1,29 @@
-"""The threads on which torch runs backward, at the end of the process.
+"""Waits for the threads on which torch runs backward, before the process ends.
 
-One may still be putting away what the last backward left, after the script has gone on from it. If it then needs the interpreter's
-lock and the interpreter is being taken apart, Python ends the thread, and with it the process, by an abort. A script that ends
-right after a step, as with --steps, on a machine that is busy, is where that is seen.
+After the last backward, such a thread may still free the graph and with it Python callbacks (FSDP2 queues some). For that
+it needs the interpreter's lock. If the interpreter is being finalized by then, Python ends the thread, which aborts the process.
 """
 
+import atexit
+import functools
 import os
 import time
 from collections.abc import Iterator
 
 _NAME = "pt_autograd"
-_LOOKS = 2  # A thread sleeps for a moment also when it waits for a lock that this one gives away between two looks.
+_LOOKS = (
+    2  # A thread that waits for the interpreter's lock also sleeps; it runs when this thread sleeps between two looks.
+)
 
 
-def let_rest(seconds: float = 0.5, tasks: str = "/proc/self/task") -> bool:
-    """Waits until they sleep, for so long at most, and gives the interpreter's lock away meanwhile. Whether they do."""
+@functools.cache
+def wait_at_exit() -> None:
+    """Makes this process wait when it ends. Costs nothing if torch started no such thread."""
+    atexit.register(wait)
+
+
+def wait(seconds: float = 2.0, tasks: str = "/proc/self/task") -> bool:
+    """Waits until all these threads sleep, at most `seconds`; releases the interpreter's lock meanwhile. True if they sleep."""
     until = time.monotonic() + seconds
     asleep = 0
     while asleep < _LOOKS:
