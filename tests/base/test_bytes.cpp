@@ -21,7 +21,7 @@ TEST_CASE("bytes are written in the largest IEC unit that keeps the number at or
   CHECK(format_bytes(5000_TiB) == "5000.00 TiB");
 }
 
-TEST_CASE("an amount of memory is read with IEC units, SI units or none") {
+TEST_CASE("an amount of memory is read with IEC units, SI units or no unit") {
   CHECK(parse_bytes("80GiB") == 80_GiB);
   CHECK(parse_bytes(" 1.5 KiB ") == 1536_B);
   CHECK(parse_bytes("24 GB") == 24'000'000'000);
@@ -30,7 +30,7 @@ TEST_CASE("an amount of memory is read with IEC units, SI units or none") {
   CHECK(parse_bytes("0") == 0_B);
 }
 
-TEST_CASE("what is no amount of memory is refused with the text quoted and an example") {
+TEST_CASE("an invalid amount of memory is refused with the text and an example") {
   for (const char* text : {"", "GiB", "80 gigs", "-1GiB", "nan", "inf", "1e30TiB", "12GiB3"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH_AS(parse_bytes(text),
@@ -39,7 +39,7 @@ TEST_CASE("what is no amount of memory is refused with the text quoted and an ex
   }
 }
 
-TEST_CASE("rounding up gives the least multiple that is not below") {
+TEST_CASE("rounding up gives the smallest multiple that is not less") {
   CHECK(round_up(0, 512) == 0);
   CHECK(round_up(1, 512) == 512);
   CHECK(round_up(512, 512) == 512);

@@ -11,7 +11,7 @@ using plimsoll::ThreadScope;
 class Digging : public ThreadScope<Digging> {};
 class Resting : public ThreadScope<Resting> {};
 
-TEST_CASE("a scope is under way until the outermost of its kind has ended") {
+TEST_CASE("a scope is active until the outermost scope of its kind ends") {
   CHECK(!Digging::under_way());
   {
     const Digging outer;
@@ -24,7 +24,7 @@ TEST_CASE("a scope is under way until the outermost of its kind has ended") {
   CHECK(!Digging::under_way());
 }
 
-TEST_CASE("a scope says nothing of another kind, nor of another thread") {
+TEST_CASE("a scope does not affect another kind or another thread") {
   const Digging here;
   bool there = true;
   std::thread([&] { there = Digging::under_way(); }).join();

@@ -12,8 +12,8 @@
 
 namespace plimsoll::ledger {
 
-/// A stream of events as training gives them, and as only a fuzzer gives them: ramps and falls on several devices,
-/// modules that recur and close out of order, steps, phases, names that come up late, misuse.
+/// A random stream of events: the patterns of training (rises and falls on several devices, modules that recur and
+/// close out of order, steps, phases, late names) and misuse.
 class RandomEvents {
  public:
   explicit RandomEvents(std::uint64_t seed) : random_(seed) {}
@@ -54,7 +54,7 @@ class RandomEvents {
   }
 
   Event allocate() {
-    // Ids that count up, ids that look like addresses, and any.
+    // Consecutive ids, ids that look like addresses, and random ids.
     last_id_ = chance(50) ? random_() : last_id_ + (chance(10) ? 4096 : 1);
     alive_.push_back(AllocationId{last_id_});
     return {.kind = Event::Kind::kAllocated,
@@ -125,7 +125,7 @@ class RandomEvents {
                 .id = some_alive(),
                 .bytes = some_bytes()};
       default:
-        // Too large for the device it is on, unless that is empty. It is freed like any other then.
+        // Too large for the device, unless the device is empty. It is freed like any other.
         if (alive_.empty()) return allocate();
         return {.kind = Event::Kind::kResized, .id = some_alive(), .bytes = ~Bytes{0} - below(3)};
     }

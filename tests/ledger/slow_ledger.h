@@ -14,8 +14,8 @@
 #include "plimsoll/ledger/ids.h"
 #include "plimsoll/ledger/peak.h"
 
-/// The ledger as one would write it who has all the time and memory in the world: it copies all that is alive whenever
-/// a peak rises, and looks at every window after every event. The oracle of the property tests.
+/// A slow and obvious ledger, the oracle of the property tests. It copies all live allocations whenever a peak rises,
+/// and checks every window after every event.
 namespace plimsoll::ledger::slow {
 
 /// A device at one instant.
@@ -41,7 +41,7 @@ struct Module {
 
 class SlowLedger {
  public:
-  /// The module that the event closed.
+  /// Returns the module that the event closed.
   std::optional<Module> apply(const Event& event) {
     if (event.kind == Event::Kind::kNamed) {
       if (event.name_kind == NameKind::kDevice) add_device();

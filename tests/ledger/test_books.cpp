@@ -18,7 +18,7 @@ namespace {
 
 constexpr Ledger::Options kOptions{.steps = 12, .steps_with_contents = 4};
 
-// Plain comparisons that end in one CHECK: a doctest assertion for each would take longer than the ledger.
+// Plain comparisons that end in one CHECK: one doctest assertion for each would take longer than the ledger.
 
 bool same_contents(const Contents& contents, const slow::State& state) {
   if (contents.allocations.size() != state.alive.size()) return false;
@@ -134,7 +134,7 @@ bool same_module(const Ledger& ledger, const ModulePeaks& left, const slow::Modu
   return true;
 }
 
-/// Peaks of all kinds that are held over thousands of events.
+/// Peaks of all kinds, retained over thousands of events.
 struct Held {
   RetainedPeak peak;
   slow::Instant expected;

@@ -17,8 +17,8 @@ namespace {
 constexpr int kModules = 10;
 constexpr std::uint64_t kPerModule = 45;
 
-/// A thousand events: ten modules allocate, then everything is freed in backward order.
-/// Gives the peaks of the modules, retained.
+/// A thousand events: ten modules allocate, then everything is freed in backward order. Returns the retained peaks of
+/// the modules.
 std::map<OwnerId, RetainedPeak> train_step(Ledger& ledger, std::uint64_t& next) {
   std::map<OwnerId, RetainedPeak> peaks;
   ledger.step_begun();
@@ -41,14 +41,14 @@ std::map<OwnerId, RetainedPeak> train_step(Ledger& ledger, std::uint64_t& next) 
 
 }  // namespace
 
-TEST_CASE("memory does not grow with steps: a million events over a thousand steps cost what the first fifty do") {
+TEST_CASE("memory does not grow with steps: a million events over a thousand steps take as much as the first fifty") {
   Ledger ledger;
   const DeviceId device = ledger.device("cuda:0");
   std::uint64_t next = 0;
   std::size_t early = 0;
   std::size_t late = 0;
   std::size_t versions = 0;
-  // As a tracker does: the latest peaks of each module are held.
+  // A tracker also keeps the latest peaks of each module.
   std::map<OwnerId, RetainedPeak> held;
   for (int step = 0; step < 1000; ++step) {
     held = train_step(ledger, next);
@@ -58,9 +58,9 @@ TEST_CASE("memory does not grow with steps: a million events over a thousand ste
   }
   CHECK(value(ledger.now()) > 1'000'000);
   CHECK(ledger.defects() == 0);
-  // The balances of the finished steps, of which more are kept than fifty, and nothing else.
+  // The balances of the finished steps (more than fifty are kept), and nothing else.
   CHECK(late <= early + 256 * sizeof(Peak));
-  // Twice what the peaks that are kept can consist of: 16 finished steps, and those of this one and the last.
+  // Twice the contents of the kept peaks: 16 finished steps, the current step and the last one.
   CHECK(versions <= 2 * 18 * kModules * kPerModule + 2048);
   for (const auto& [module, peak] : held) CHECK(ledger.contents(*peak).balance() == peak->balance);
   CHECK(ledger.finished_steps(device).size() == 256);
@@ -80,7 +80,7 @@ TEST_CASE("memory does not grow with peaks that are retained and dropped again")
   CHECK(ledger.footprint().bytes <= early);
 }
 
-TEST_CASE("a million allocations on a ramp copy nothing and leave no history") {
+TEST_CASE("a million allocations without a free copy nothing and leave no history") {
   Ledger ledger;
   const DeviceId device = ledger.device("cuda:0");
   for (std::uint64_t i = 0; i < 1'000'000; ++i) {

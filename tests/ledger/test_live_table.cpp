@@ -9,7 +9,7 @@ namespace test_live_table {
 
 using namespace plimsoll::ledger;
 
-TEST_CASE("what was inserted and not erased is found, whatever the ids look like") {
+TEST_CASE("inserted records are found until they are erased, for any pattern of ids") {
   for (const std::uint64_t stride : {1ull, 512ull, 1ull << 32, 1ull << 58, 0x9E3779B97F4A7C15ull}) {
     CAPTURE(stride);
     std::mt19937_64 random(stride);
@@ -37,7 +37,7 @@ TEST_CASE("what was inserted and not erased is found, whatever the ids look like
   }
 }
 
-TEST_CASE("all records can be walked through without gaps") {
+TEST_CASE("the records are stored without gaps") {
   LiveTable table;
   for (std::uint64_t i = 0; i < 100; ++i) table.insert({.id = AllocationId{i}, .bytes = 1});
   for (std::uint64_t i = 0; i < 100; i += 3) table.erase(table.find(AllocationId{i}));

@@ -38,12 +38,12 @@ void put(std::vector<std::uint8_t>& bytes, std::size_t at, std::uint64_t number,
     bytes[at + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(number >> (8 * i));
 }
 
-/// Makes the checksum fit, as one would who means harm.
+/// Makes the checksum valid again after a deliberate change.
 void seal(std::vector<std::uint8_t>& bytes) {
   put(bytes, bytes.size() - 8, checksum(std::span(bytes).first(bytes.size() - 8)), 8);
 }
 
-/// A file with these events, whatever they are.
+/// A file with these events, valid or not.
 std::vector<std::uint8_t> file_of(std::vector<std::uint8_t> events, std::uint64_t count) {
   std::vector<std::uint8_t> bytes = encode_log(Log());
   put(bytes, 12, count, 8);
@@ -57,7 +57,7 @@ void check_refused(const std::vector<std::uint8_t>& bytes, const char* why) {
   CHECK_THROWS_WITH_AS(decode_log(bytes), why, FormatError);
 }
 
-/// False for a FormatError; a log that is accepted must replay. Anything else fails the test.
+/// Returns false for a FormatError. An accepted log must replay. Any other result fails the test.
 bool accepts(std::span<const std::uint8_t> bytes) {
   try {
     const Log log = decode_log(bytes);
@@ -76,7 +76,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Folder, "a log that was written is read back as it was, and nothing else is left in the folder") {
+TEST_CASE_FIXTURE(Folder, "a written log is read back unchanged, and the folder has no other file") {
   const Log log = random_log(5, 20'000);
   const fs::path file = path / "run.plimlog";
   std::ofstream(file) << "older";
@@ -88,13 +88,13 @@ TEST_CASE_FIXTURE(Folder, "a log that was written is read back as it was, and no
   CHECK(fs::file_size(file) == log.data().size() + 36);
 }
 
-TEST_CASE("a log without events is a log") {
+TEST_CASE("a log without events is valid") {
   const Log log = decode_log(encode_log(Log()));
   CHECK(log.events() == 0);
   CHECK(value(replay(log).now()) == 0);
 }
 
-TEST_CASE("a log that was read goes on where it ended") {
+TEST_CASE("a log that was read can be continued") {
   RandomEvents random(6);
   Log whole;
   Ledger ledger;
@@ -111,14 +111,14 @@ TEST_CASE("a log that is cut off at any byte is refused") {
   const std::vector<std::uint8_t> bytes = encode_log(random_log(7, 400));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     CAPTURE(length);
-    // Copied, so that the address sanitizer sees a read beyond the end.
+    // A copy, so that the address sanitizer sees a read past the end.
     const std::vector<std::uint8_t> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
     CHECK_FALSE(accepts(part));
   }
   CHECK(accepts(bytes));
 }
 
-TEST_CASE("a log with any one bit turned over is refused") {
+TEST_CASE("a log with any one bit flipped is refused") {
   std::vector<std::uint8_t> bytes = encode_log(random_log(7, 200));
   for (std::size_t i = 0; i < bytes.size() * 8; ++i) {
     bytes[i / 8] ^= static_cast<std::uint8_t>(1 << (i % 8));
@@ -128,7 +128,7 @@ TEST_CASE("a log with any one bit turned over is refused") {
   }
 }
 
-TEST_CASE("a log that was changed on purpose, checksum and all, is refused or replays") {
+TEST_CASE("a log with deliberate changes and a valid checksum is refused or replays") {
   const std::vector<std::uint8_t> bytes = encode_log(random_log(8, 300));
   int accepted = 0;
   int refused = 0;
@@ -150,76 +150,76 @@ TEST_CASE("a log that was changed on purpose, checksum and all, is refused or re
   }
 }
 
-TEST_CASE("what is wrong with a file is said") {
+TEST_CASE("the message names the defect of a file") {
   std::vector<std::uint8_t> bytes = encode_log(random_log(7, 100));
   SUBCASE("another kind of file") {
     bytes[3] = '?';
-    check_refused(bytes, "this is no log of Plimsoll's ledger: it does not begin with PLIMLOG");
+    check_refused(bytes, "this is not a log of Plimsoll's ledger: it does not begin with PLIMLOG");
   }
-  SUBCASE("nothing but the beginning") {
+  SUBCASE("only the beginning") {
     bytes.resize(5);
-    check_refused(bytes, "the log is cut off: 5 bytes of at least 36; it was not written to its end");
+    check_refused(bytes, "the log is cut off: 5 bytes of at least 36; the file was not written completely");
     bytes = encode_log(Log());
     bytes.resize(20);
-    check_refused(bytes, "the log is cut off: 20 bytes of at least 36; it was not written to its end");
+    check_refused(bytes, "the log is cut off: 20 bytes of at least 36; the file was not written completely");
   }
-  SUBCASE("a newer version, whatever follows it") {
+  SUBCASE("a newer version, with any content") {
     put(bytes, 8, 2, 4);
     bytes.resize(14);
-    check_refused(bytes, "the log has version 2 of the format, and this program reads up to 1; use a newer one");
+    check_refused(bytes, "the log has version 2 of the format, but this program reads up to 1; use a newer program");
   }
-  SUBCASE("no version") {
+  SUBCASE("version 0") {
     put(bytes, 8, 0, 4);
-    check_refused(bytes, "the log has version 0 of the format, which never was");
+    check_refused(bytes, "the log has version 0 of the format, which does not exist");
   }
   SUBCASE("cut off") {
     bytes = encode_log(Log());
     put(bytes, 20, ~std::uint64_t{0}, 8);
     check_refused(bytes,
-                  "the log is cut off: 0 bytes of 18446744073709551615 of events; it was not written to its end");
+                  "the log is cut off: 0 bytes of 18446744073709551615 of events; the file was not written completely");
   }
-  SUBCASE("bytes behind the end") {
+  SUBCASE("bytes past the end") {
     bytes.push_back(0);
-    check_refused(bytes, "the log is followed by 1 bytes that do not belong to it");
+    check_refused(bytes, "the log is followed by 1 bytes that are not part of it");
   }
   SUBCASE("damage") {
     bytes[kHeader + 10] ^= 1;
-    check_refused(bytes, "the log is damaged: its checksum does not fit its bytes");
+    check_refused(bytes, "the log is damaged: the checksum does not match");
   }
-  SUBCASE("another number of events") {
+  SUBCASE("wrong number of events") {
     put(bytes, 12, 3, 8);
     seal(bytes);
-    CHECK_THROWS_WITH_AS(decode_log(bytes), doctest::Contains("the log says it has 3 events, and has "), FormatError);
+    CHECK_THROWS_WITH_AS(decode_log(bytes), doctest::Contains("the header says that the log has 3 events, but it has "),
+                         FormatError);
   }
 }
 
-TEST_CASE("what no ledger can have written is refused with the place") {
+TEST_CASE("a log that a ledger cannot write is refused with the place") {
   const std::string at = "the event at byte 0 of the log ";
   const auto check = [&](std::vector<std::uint8_t> events, const std::string& why) {
     check_refused(file_of(std::move(events), 1), (at + why).c_str());
   };
   check({0x0F}, "is of the unknown kind 15");
-  check({0x12, 0}, "has flags that its kind does not know");
+  check({0x12, 0}, "has flags that its kind does not have");
   check({0x02}, "is cut off");
   check({0x02, 0x80}, "is cut off");
   check({0x02, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02}, "has a number of more than 64 bits");
   check({0x83, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01}, "has a number of more than 64 bits");
-  check({0x01, 0, 0, 0, 0, 0, 0}, "uses number 0 of the devices, of which there are 0 so far");
-  check({0x71, 0, 0}, "is on the device of the one before, and there is none");
-  check({0x04, 0, 8, 0}, "uses number 8 of the categories, of which there are 8 so far");
-  check({0x08, 1}, "uses number 1 of the owners, of which there are 1 so far");
-  check({0x0A, 4}, "uses number 4 of the phases, of which there are 4 so far");
+  check({0x01, 0, 0, 0, 0, 0, 0}, "uses number 0 of the devices, but the log has 0 so far");
+  check({0x71, 0, 0}, "refers to the device of the previous event, but it is the first");
+  check({0x04, 0, 8, 0}, "uses number 8 of the categories, but the log has 8 so far");
+  check({0x08, 1}, "uses number 1 of the owners, but the log has 1 so far");
+  check({0x0A, 4}, "uses number 4 of the phases, but the log has 4 so far");
   check({0x07, 0, 8}, "has the unknown module state 8");
-  check({0x00, 4, 1, 'x'}, "names something of the unknown kind 4");
+  check({0x00, 4, 1, 'x'}, "gives a name of the unknown kind 4");
   check({0x00, 0, 2, 'x'}, "is cut off");
   check({0x00, 3, 5, 'o', 't', 'h', 'e', 'r'}, "gives the name 'other' a second time");
   std::vector<std::uint8_t> devices;
   for (std::uint8_t i = 0; i <= kMaxDevices; ++i) devices.insert(devices.end(), {0x00, 0, 1, i});
-  check_refused(file_of(devices, 0),
-                "the event at byte 256 of the log is one of too many names: a ledger has no more devices");
+  check_refused(file_of(devices, 0), "the event at byte 256 of the log adds a name to a full table of devices");
 }
 
-TEST_CASE_FIXTURE(Folder, "a file that cannot be read or written is named with the reason") {
+TEST_CASE_FIXTURE(Folder, "a file that cannot be read or written is reported with its name and the reason") {
   const fs::path missing = path / "missing" / "run.plimlog";
   CHECK_THROWS_WITH_AS(write_log(Log(), missing),
                        ("cannot write the log " + missing.string() + ": No such file or directory").c_str(),
@@ -236,26 +236,28 @@ TEST_CASE_FIXTURE(Folder, "a file that cannot be read or written is named with t
   std::ofstream(empty).flush();
   CHECK_THROWS_WITH_AS(
       read_log(empty),
-      (empty.string() + ": the log is cut off: 0 bytes of at least 36; it was not written to its end").c_str(),
+      (empty.string() + ": the log is cut off: 0 bytes of at least 36; the file was not written completely").c_str(),
       FormatError);
 }
 
-TEST_CASE("only a ledger without events is recorded, and only to an empty log") {
+TEST_CASE("only a ledger without events can be recorded, and only to an empty log") {
   Log log;
   Ledger ledger;
   ledger.step_begun();
-  CHECK_THROWS_WITH_AS(ledger.record_to(&log),
-                       "a log begins with the first event, and this ledger has had 1 events; record a new ledger to an "
-                       "empty log",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      ledger.record_to(&log),
+      "a log must begin with the first event, but this ledger already has 1 events; record a new ledger to an "
+      "empty log",
+      InvalidArgument);
   ledger.record_to(nullptr);
   Log used = random_log(1, 10);
   Ledger fresh;
   CHECK_THROWS_WITH_AS(fresh.record_to(&used),
-                       doctest::Contains("a log begins with the first event, and this one holds"), InvalidArgument);
+                       doctest::Contains("a log must begin with the first event, but this log already has"),
+                       InvalidArgument);
 }
 
-TEST_CASE("names that a ledger has before it is recorded are in the log") {
+TEST_CASE("the log includes the names from before the recording") {
   Log log;
   Ledger ledger;
   const DeviceId device = ledger.device("cuda:0");

@@ -12,7 +12,7 @@ using namespace plimsoll::ledger;
 
 namespace {
 
-// Events come from deleters: they must not throw.
+// Deleters send events, so events must not throw.
 static_assert(noexcept(std::declval<Ledger>().allocated({}, {}, {}, {}, {}, {})));
 static_assert(noexcept(std::declval<Ledger>().freed({})));
 static_assert(noexcept(std::declval<Ledger>().resized({}, {})));
@@ -25,7 +25,7 @@ static_assert(noexcept(std::declval<Ledger>().step_begun()));
 static_assert(noexcept(std::declval<Ledger>().phase({})));
 static_assert(noexcept(std::declval<Ledger>().reset_run_peak()));
 
-/// A ledger with 100 bytes of allocation 5 on cuda:0.
+/// A ledger with one allocation on cuda:0: id 5, 100 bytes.
 struct OneAllocation {
   Ledger ledger;
   DeviceId device = ledger.device("cuda:0");
@@ -47,19 +47,19 @@ struct OneAllocation {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(OneAllocation, "freeing an unknown id is a defect that names it") {
+TEST_CASE_FIXTURE(OneAllocation, "freeing an unknown id is a defect that names the id") {
   ledger.freed(AllocationId{9});
   check("event 2: freed allocation 9, which is unknown");
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "freeing twice is a defect that says so") {
+TEST_CASE_FIXTURE(OneAllocation, "a double free is a defect with a message of its own") {
   allocate(6, 0);
   ledger.freed(AllocationId{6});
   ledger.freed(AllocationId{6});
   check("event 4: freed allocation 6, which was already freed");
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "the ids 0 and 1 are unknown before they were allocated, like any other") {
+TEST_CASE_FIXTURE(OneAllocation, "the ids 0 and 1 are unknown before they are allocated, like any other") {
   SUBCASE("") {
     ledger.freed(AllocationId{0});
     check("event 2: freed allocation 0, which is unknown");
@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(OneAllocation, "the ids 0 and 1 are unknown before they were a
   }
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "resizing and classifying what is not alive are defects that name it") {
+TEST_CASE_FIXTURE(OneAllocation, "resizing or classifying an allocation that is not alive is a defect that names it") {
   SUBCASE("") {
     ledger.resized(AllocationId{9}, 7);
     check("event 2: resized allocation 9, which is unknown");
@@ -87,25 +87,22 @@ TEST_CASE_FIXTURE(OneAllocation, "resizing and classifying what is not alive are
   }
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "allocating an id that is alive is a defect, and the first one stands") {
+TEST_CASE_FIXTURE(OneAllocation, "allocating a live id is a defect, and the first allocation stays") {
   allocate(5, 7);
-  check("event 2: allocated allocation 5, which is alive; every allocation needs an id of its own");
+  check("event 2: allocated allocation 5, which is alive; each allocation needs its own id");
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "more bytes than can be counted are a defect and never wrap around") {
+TEST_CASE_FIXTURE(OneAllocation, "a total above 64 bits is a defect and does not wrap around") {
   constexpr Bytes kMost = std::numeric_limits<Bytes>::max();
   SUBCASE("") {
     allocate(6, kMost - 99);
-    check(
-        "event 2: gave allocation 6 18446744073709551516 bytes, and with them 'cuda:0' would hold more than a ledger "
-        "can count");
+    check("event 2: gave allocation 6 18446744073709551516 bytes, so the total of 'cuda:0' would exceed 64 bits");
   }
   SUBCASE("") {
     allocate(6, 0);
     ledger.resized(AllocationId{6}, kMost - 99);
     CHECK(ledger.take_defect() ==
-          "event 3: gave allocation 6 18446744073709551516 bytes, and with them 'cuda:0' would hold more than a ledger "
-          "can count");
+          "event 3: gave allocation 6 18446744073709551516 bytes, so the total of 'cuda:0' would exceed 64 bits");
     ledger.resized(AllocationId{6}, kMost - 100);
     CHECK(ledger.balance(device).total() == kMost);
     ledger.freed(AllocationId{6});
@@ -114,70 +111,69 @@ TEST_CASE_FIXTURE(OneAllocation, "more bytes than can be counted are a defect an
   }
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "giving back more segments than there are is a defect") {
+TEST_CASE_FIXTURE(OneAllocation, "giving back more segments than were taken is a defect") {
   ledger.segment(device, 10);
   SUBCASE("") {
     ledger.segment(device, -11);
-    check(
-        "event 3: changed the reserved bytes of 'cuda:0' from 10 by -11, which leaves less than none or more than a "
-        "ledger can count");
+    check("event 3: changed the reserved bytes of 'cuda:0' from 10 by -11; the result is negative or exceeds 64 bits");
   }
   SUBCASE("") {
     ledger.segment(device, std::numeric_limits<std::int64_t>::min());
     check(
-        "event 3: changed the reserved bytes of 'cuda:0' from 10 by -9223372036854775808, which leaves less than none "
-        "or more than a ledger can count");
+        "event 3: changed the reserved bytes of 'cuda:0' from 10 by -9223372036854775808; the result is negative or "
+        "exceeds 64 bits");
   }
   CHECK(ledger.reserved(device) == 10);
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "leaving a module that is not entered is a defect that names the module") {
+TEST_CASE_FIXTURE(OneAllocation, "leaving a module that is not open is a defect that names the module") {
   const OwnerId layer = ledger.owner("layers.0");
   ledger.entered(layer, ModuleState::kPreForward);
   REQUIRE(ledger.left(layer) != nullptr);
   CHECK(ledger.left(layer) == nullptr);
-  check("event 4: left the module 'layers.0', which is not entered");
+  check("event 4: left the module 'layers.0', which is not open");
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "modules that are entered and never left are a defect in the end") {
+TEST_CASE_FIXTURE(OneAllocation, "modules that are never left become a defect") {
   const OwnerId layer = ledger.owner("layers.0");
   for (std::size_t i = 0; i <= kMaxOpenModules; ++i) ledger.entered(layer, ModuleState::kPreForward);
   CHECK(ledger.open_modules().size() == kMaxOpenModules);
-  check("event 4098: entered the module 'layers.0' while 4096 are open; leave what was entered");
+  check("event 4098: entered the module 'layers.0' while 4096 are open; leave each module that was entered");
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "ids that the ledger never gave are a defect, and no event") {
+TEST_CASE_FIXTURE(OneAllocation, "ids from outside the ledger are a defect and not an event") {
   const auto is_no_event = [&](const char* defect) {
     CHECK(value(ledger.now()) == 1);
     check(defect);
   };
   SUBCASE("") {
     ledger.allocated(AllocationId{6}, 1, DeviceId{3}, StreamId{0}, categories::kOther, kNoOwner);
-    is_no_event("event 1: device number 3 was never given by this ledger");
+    is_no_event("event 1: device number 3 does not belong to this ledger");
   }
   SUBCASE("") {
     ledger.segment(DeviceId{3}, 1);
-    is_no_event("event 1: device number 3 was never given by this ledger");
+    is_no_event("event 1: device number 3 does not belong to this ledger");
   }
   SUBCASE("") {
     ledger.classified(AllocationId{5}, CategoryId{60});
-    is_no_event("event 1: category number 60 was never given by this ledger");
+    is_no_event("event 1: category number 60 does not belong to this ledger");
   }
   SUBCASE("") {
     ledger.entered(OwnerId{60}, ModuleState::kPreForward);
-    is_no_event("event 1: owner number 60 was never given by this ledger");
+    is_no_event("event 1: owner number 60 does not belong to this ledger");
   }
   SUBCASE("") {
     CHECK(ledger.left(OwnerId{60}) == nullptr);
-    is_no_event("event 1: owner number 60 was never given by this ledger");
+    is_no_event("event 1: owner number 60 does not belong to this ledger");
   }
   SUBCASE("") {
     ledger.phase(PhaseId{60});
-    is_no_event("event 1: phase number 60 was never given by this ledger");
+    is_no_event("event 1: phase number 60 does not belong to this ledger");
   }
 }
 
-TEST_CASE_FIXTURE(OneAllocation, "the first defect since the last question is told, and all are counted") {
+TEST_CASE_FIXTURE(OneAllocation,
+                  "take_defect returns the first defect since the last call, and all defects are counted") {
   for (const std::uint64_t id : {7, 8, 9}) ledger.freed(AllocationId{id});
   CHECK(ledger.take_defect() == "event 2: freed allocation 7, which is unknown");
   CHECK_FALSE(ledger.take_defect().has_value());

@@ -38,7 +38,7 @@ TEST_CASE("the built-in categories, phases and module states have torch's names 
   CHECK(name(ModuleState::kPostForwardAC) == "Post-Forward-AC");
 }
 
-TEST_CASE("the same name gives the same id, and the id its name back, also after a move") {
+TEST_CASE("a name and its id map to each other, also after a move") {
   Ledger first;
   const DeviceId cuda = first.device("cuda:0");
   const DeviceId cpu = first.device("cpu");
@@ -60,30 +60,30 @@ TEST_CASE("the same name gives the same id, and the id its name back, also after
   CHECK(ledger.name(validation) == "validation");
 }
 
-TEST_CASE("nobody is an owner, with an empty name") {
+TEST_CASE("the empty path is the id without an owner") {
   Ledger ledger;
   CHECK(ledger.owner("") == kNoOwner);
   CHECK(ledger.name(kNoOwner).empty());
   CHECK(ledger.owners() == 1);
 }
 
-TEST_CASE("one name too many is refused with the limit and the name, and the others stay") {
+TEST_CASE("a name above the limit is refused with the limit and the name, and the other names stay") {
   Ledger ledger;
   for (std::size_t i = ledger.categories(); i < kMaxCategories; ++i) ledger.category("category " + std::to_string(i));
   CHECK_THROWS_WITH_AS(ledger.category("KV cache"),
-                       "a ledger knows at most 64 categories, and 'KV cache' would be one more; use fewer names",
+                       "a ledger has at most 64 categories, but 'KV cache' would be one more; use fewer names",
                        InvalidArgument);
   CHECK(ledger.categories() == kMaxCategories);
   CHECK(ledger.category("category 63") == CategoryId{63});
   for (std::size_t i = 0; i < kMaxDevices; ++i) ledger.device("cuda:" + std::to_string(i));
   CHECK_THROWS_WITH_AS(ledger.device("cpu"),
-                       "a ledger knows at most 64 devices, and 'cpu' would be one more; use fewer names",
+                       "a ledger has at most 64 devices, but 'cpu' would be one more; use fewer names",
                        InvalidArgument);
   for (std::size_t i = ledger.phases(); i < kMaxPhases; ++i) ledger.phase_named("phase " + std::to_string(i));
   CHECK_THROWS_WITH_AS(ledger.phase_named("x"),
-                       "a ledger knows at most 64 phases, and 'x' would be one more; use fewer names", InvalidArgument);
+                       "a ledger has at most 64 phases, but 'x' would be one more; use fewer names", InvalidArgument);
 
-  SUBCASE("and all that fit can be used") {
+  SUBCASE("all names up to the limit can be used") {
     const DeviceId device = ledger.device("cuda:63");
     for (std::uint64_t i = 0; i < kMaxCategories; ++i) {
       ledger.allocated(AllocationId{i}, i + 1, device, StreamId{0}, CategoryId(i), kNoOwner);
@@ -96,13 +96,13 @@ TEST_CASE("one name too many is refused with the limit and the name, and the oth
   }
 }
 
-TEST_CASE("asking for what an unknown id means is refused") {
+TEST_CASE("an unknown id has no name") {
   Ledger ledger;
   CHECK_THROWS_WITH_AS(ledger.name(OwnerId{7}),
-                       "there is no number 7 among the 1 owners of this ledger; use the ids that it gave",
+                       "no entry has number 7 among the 1 owners of this ledger; use only ids from this ledger",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(ledger.balance(DeviceId{0}),
-                       "there is no number 0 among the 0 devices of this ledger; use the ids that it gave",
+                       "no entry has number 0 among the 0 devices of this ledger; use only ids from this ledger",
                        InvalidArgument);
   CHECK_THROWS_AS(ledger.retain_now(DeviceId{0}), InvalidArgument);
   CHECK_THROWS_AS(ledger.contents(Peak{}), InvalidArgument);

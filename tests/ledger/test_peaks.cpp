@@ -30,7 +30,7 @@ struct OneDevice {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(OneDevice, "a freed allocation stays in the peak it belonged to, with the class it had then") {
+TEST_CASE_FIXTURE(OneDevice, "a freed allocation stays in the peak it belonged to, with its class at that instant") {
   allocate(1, 100);
   allocate(2, 50, categories::kTemp);
   ledger.classified(AllocationId{2}, categories::kGradient, head);
@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(OneDevice, "a freed allocation stays in the peak it belonged t
   CHECK_FALSE(ledger.find(AllocationId{2}).has_value());
 }
 
-TEST_CASE_FIXTURE(OneDevice, "of equally high instants the first one is the peak") {
+TEST_CASE_FIXTURE(OneDevice, "if several instants are equally high, the first is the peak") {
   allocate(1, 100);
   const Sequence first = ledger.now();
   free(1);
@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(OneDevice, "of equally high instants the first one is the peak
   CHECK(ledger.contents(ledger.run_peak(device)).allocations.size() == 1);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "classifying at the peak changes the balance, not the peak") {
+TEST_CASE_FIXTURE(OneDevice, "a new class at the peak changes the balance, not the peak") {
   allocate(1, 100, categories::kTemp);
   ledger.classified(AllocationId{1}, categories::kOptstate);
   CHECK(ledger.balance(device)[categories::kOptstate] == 100);
@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(OneDevice, "classifying at the peak changes the balance, not t
   CHECK(ledger.find(AllocationId{1})->owner == layer);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "a peak says what was reserved, which step and which phase it was") {
+TEST_CASE_FIXTURE(OneDevice, "a peak has the reserved bytes, the step and the phase of its instant") {
   ledger.segment(device, 4096);
   ledger.step_begun();
   ledger.step_begun();
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(OneDevice, "a peak says what was reserved, which step and whic
   CHECK(ledger.peak_reserved(device) == 2192);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "a module that runs twice, or calls itself, has a peak of its own each time") {
+TEST_CASE_FIXTURE(OneDevice, "each run of a module has its own peak, also if the module calls itself") {
   enter(layer);
   allocate(1, 100);
   free(1);
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(OneDevice, "modules may close in any order") {
   CHECK(leave(head) == 30);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "a module begins with what it finds") {
+TEST_CASE_FIXTURE(OneDevice, "the peak of a module starts at the balance at its entry") {
   allocate(1, 100);
   enter(layer);
   const Sequence entered = ledger.now();
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(OneDevice, "a module begins with what it finds") {
   CHECK(left->peaks.at(0).at == entered);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "steps have peaks of their own; those before the first step are no step's") {
+TEST_CASE_FIXTURE(OneDevice, "each step has its own peaks; earlier peaks belong to no step") {
   allocate(1, 1000);
   free(1);
   CHECK(ledger.current_step() == kNoStep);
@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(OneDevice, "steps have peaks of their own; those before the fi
   CHECK(run() == 1000);
 }
 
-TEST_CASE("as many finished steps are kept as the options say, and the others counted") {
+TEST_CASE("the options limit the number of kept steps, and dropped steps are counted") {
   Ledger ledger({.steps = 3, .steps_with_contents = 1});
   const DeviceId device = ledger.device("cpu");
   for (int step = 0; step < 10; ++step) ledger.step_begun();
@@ -154,7 +154,7 @@ TEST_CASE("as many finished steps are kept as the options say, and the others co
   CHECK(ledger.dropped_steps() == 6);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "a phase that comes back goes on with its peak; a new step starts it anew") {
+TEST_CASE_FIXTURE(OneDevice, "a phase that occurs again continues its peak; a new step starts a new peak") {
   using namespace plimsoll::ledger::phases;
   CHECK_FALSE(ledger.phase_peak(device, kForward).has_value());
   ledger.step_begun();
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(OneDevice, "a phase that comes back goes on with its peak; a n
   CHECK_FALSE(ledger.run_phase_peak(device, kBackward).has_value());
 }
 
-TEST_CASE_FIXTURE(OneDevice, "devices have books of their own, and an allocation knows its device") {
+TEST_CASE_FIXTURE(OneDevice, "each device has its own book, and an allocation knows its device") {
   const DeviceId cpu = ledger.device("cpu");
   allocate(1, 100);
   ledger.allocated(AllocationId{2}, 7, cpu, StreamId{0}, categories::kOther, kNoOwner);
@@ -198,7 +198,7 @@ TEST_CASE_FIXTURE(OneDevice, "after everything is freed all categories are zero"
   CHECK(ledger.live_count() == 0);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "a retained peak keeps its contents, also when it is long superseded") {
+TEST_CASE_FIXTURE(OneDevice, "a retained peak keeps its contents, also after a higher peak replaced it") {
   allocate(1, 100);
   RetainedPeak retained = ledger.retain(ledger.run_peak(device));
   const Peak forgotten = *retained;
@@ -219,14 +219,15 @@ TEST_CASE_FIXTURE(OneDevice, "a retained peak keeps its contents, also when it i
   CHECK(ledger.contents(forgotten).allocations.size() == 1);
   copy.reset();
   churn();
-  CHECK_THROWS_WITH_AS(ledger.contents(forgotten),
-                       "what was alive after event 1 is no longer kept: a higher peak took its place, or its step is "
-                       "long over; retain a peak whose contents are wanted later",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      ledger.contents(forgotten),
+      "the contents after event 1 are no longer kept: a higher peak replaced them, or their step is too old; "
+      "retain a peak to keep its contents",
+      InvalidArgument);
   CHECK_THROWS_AS(ledger.retain(forgotten), InvalidArgument);
 }
 
-TEST_CASE_FIXTURE(OneDevice, "what a module left behind can be asked for until the next one is left") {
+TEST_CASE_FIXTURE(OneDevice, "the peaks of a module are valid until the next module is left") {
   enter(head);
   allocate(1, 100);
   free(1);

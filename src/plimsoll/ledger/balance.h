@@ -11,10 +11,11 @@
 
 namespace plimsoll::ledger {
 
-/// The bytes of one device at one instant: in all, and by category. The categories always sum to the total.
+/// The bytes of one device at one instant: the total, and the bytes of each category. The categories always sum to the
+/// total.
 ///
-/// Has room for every category there can be, and copies only as many as it has ever counted in: a peak is overwritten
-/// often, and most runs know eight categories.
+/// The array has room for all categories, but a copy writes only those that were ever used: peaks are overwritten
+/// often, and most runs use eight categories.
 class Balance {
  public:
   Balance() = default;
@@ -29,7 +30,7 @@ class Balance {
   Bytes total() const { return total_; }
   Bytes operator[](CategoryId category) const { return value(category) < used_ ? by_category_[value(category)] : 0; }
 
-  /// By the numbers of the categories; those beyond its end have none.
+  /// Indexed by category id. Categories past the end have zero bytes.
   std::span<const Bytes> by_category() const { return {by_category_.data(), used_}; }
 
   /// REQUIRES: the total stays below 2^64.
@@ -38,12 +39,12 @@ class Balance {
     by_category_[value(category)] += bytes;
     total_ += bytes;
   }
-  /// REQUIRES: that category has so many bytes.
+  /// REQUIRES: the category has at least `bytes`.
   void subtract(CategoryId category, Bytes bytes) {
     by_category_[value(category)] -= bytes;
     total_ -= bytes;
   }
-  /// REQUIRES: `from` has so many bytes.
+  /// REQUIRES: `from` has at least `bytes`.
   void move(CategoryId from, CategoryId to, Bytes bytes) {
     subtract(from, bytes);
     add(to, bytes);
@@ -61,7 +62,7 @@ class Balance {
   void copy_used(const Balance& other) { std::copy_n(other.by_category_.begin(), other.used_, by_category_.begin()); }
 
   Bytes total_ = 0;
-  std::uint8_t used_ = 0;  ///< Categories below it have a number, those from it on are zero and not written.
+  std::uint8_t used_ = 0;  ///< Categories below this number are written; the others are zero and not written.
   std::array<Bytes, kMaxCategories> by_category_;
 };
 

@@ -137,9 +137,9 @@ void Book::check_kept(const Peak& peak) const {
   if (!history_.may_have_forgotten(peak.at)) return;
   const std::vector<Sequence> kept = kept_instants();
   if (std::find(kept.begin(), kept.end(), peak.at) != kept.end()) return;
-  throw InvalidArgument("what was alive after event " + std::to_string(value(peak.at)) +
-                        " is no longer kept: a higher peak took its place, or its step is long over; retain a peak "
-                        "whose contents are wanted later");
+  throw InvalidArgument(
+      "the contents after event " + std::to_string(value(peak.at)) +
+      " are no longer kept: a higher peak replaced them, or their step is too old; retain a peak to keep its contents");
 }
 
 RetainedPeak Book::retain(const Peak& peak) {
@@ -171,8 +171,8 @@ Contents Book::contents(const Peak& peak, const LiveTable& live) const {
   }
   Contents contents = sorted(std::move(alive));
   if (contents.balance() != peak.balance) {
-    throw InternalError("what was alive after event " + std::to_string(value(peak.at)) + " sums to " +
-                        std::to_string(contents.balance().total()) + " bytes, and the balance was " +
+    throw InternalError("the contents after event " + std::to_string(value(peak.at)) + " sum to " +
+                        std::to_string(contents.balance().total()) + " bytes, but the balance was " +
                         std::to_string(peak.balance.total()));
   }
   return contents;

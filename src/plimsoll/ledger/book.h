@@ -17,11 +17,11 @@
 
 namespace plimsoll::ledger {
 
-/// The books of one device: its balance, the peaks of every open window, and what was alive at them.
+/// The book of one device: its balance, the peak of each open window, and the allocations that were alive at each peak.
 ///
-/// A window is a stretch of time whose peak is wanted: the run, the step, the phase, a module that is open. While the
-/// total only rises nothing is copied; the peaks that rose are written when the total is about to fall, or when
-/// anything else that belongs to a peak is about to change. So a ramp costs one comparison an event.
+/// A window is a period that has a peak: the run, the step, the phase, an open module. While the total rises, nothing
+/// is copied. Peaks are written when the total is about to fall, or when another value of a peak is about to change. So
+/// a rise costs one comparison an event.
 class Book {
  public:
   struct Limits {
@@ -29,7 +29,7 @@ class Book {
     std::size_t steps_with_contents;
   };
 
-  /// A device that becomes known at `now`, in the middle of whatever is open then.
+  /// Adds a device at `now`; steps, phases and modules may be open then.
   Book(DeviceId device, Sequence now, Step step, PhaseId phase, std::size_t open_modules, Limits limits);
 
   const Balance& balance() const { return now_.balance; }
@@ -41,7 +41,7 @@ class Book {
     now_.balance.add(category, bytes);
     risen(bytes, at);
   }
-  /// `record` is as it was until now.
+  /// `record` is the allocation before the free.
   void freed(const LiveRecord& record, Sequence at) {
     ended(record, at);
     now_.balance.subtract(record.category, record.bytes);
@@ -65,7 +65,7 @@ class Book {
   void phase_begun(PhaseId phase, Sequence at);
   void run_reset(Sequence at);
   void module_entered(Sequence at);
-  /// Gives the peak of the open module `index`, and closes it.
+  /// Returns the peak of the open module `index`, and closes the module.
   Peak module_left(std::size_t index);
 
   Peak run_peak() const { return highest(kRun); }
@@ -75,10 +75,10 @@ class Book {
   std::optional<Peak> phase_peak_in_run(PhaseId phase) const { return phase_peak(phase, kPhaseInRun, run_phases_); }
   const std::deque<Peak>& finished_steps() const { return finished_; }
 
-  /// Throws InvalidArgument where what was alive at `peak` is no longer kept.
+  /// Throws InvalidArgument if the contents of `peak` are no longer kept.
   RetainedPeak retain(const Peak& peak);
   RetainedPeak retain_now(Sequence now);
-  /// Throws as `retain`, and InternalError where the contents do not sum to the peak's balance.
+  /// Throws as `retain`, and InternalError if the contents do not sum to the peak's balance.
   Contents contents(const Peak& peak, const LiveTable& live) const;
   Contents contents_now(const LiveTable& live) const;
 
@@ -87,7 +87,8 @@ class Book {
 
  private:
   enum Window : std::size_t { kRun, kStep, kPhaseInStep, kPhaseInRun, kFirstModule };
-  using PhasePeaks = std::vector<std::optional<Peak>>;  ///< By phase; that of the current phase is in marks_.
+  using PhasePeaks =
+      std::vector<std::optional<Peak>>;  ///< Indexed by phase. The peak of the current phase is in marks_.
 
   void risen(Bytes bytes, Sequence at) {
     if (bytes != 0 && now_.balance.total() > lowest_) {
@@ -101,29 +102,29 @@ class Book {
   void ended(const LiveRecord& record, Sequence at);
   void write_risen();
   void find_lowest();
-  /// A window's peak, risen or not.
+  /// The window's peak, whether or not it is already written.
   const Peak& highest(std::size_t window) const {
     return marks_[window].balance.total() < now_.balance.total() ? now_ : marks_[window];
   }
   std::optional<Peak> phase_peak(PhaseId phase, Window window, const PhasePeaks& others) const;
   void open_windows_at(Sequence at);
-  /// Puts the peak of the `previous` phase away, and the one that now_.phase had earlier, if any, into its place.
+  /// Stores the peak of the `previous` phase, and loads the earlier peak of now_.phase, if it has one.
   void change_phase(Peak& mark, PhasePeaks& others, PhaseId previous);
   std::vector<Sequence> kept_instants() const;
   void check_kept(const Peak& peak) const;
 
-  /// The device as it stands. `at` is the last event that raised the total or opened a window.
+  /// The current state of the device. `at` is the last event that raised the total or opened a window.
   Peak now_;
   Bytes peak_reserved_ = 0;
-  /// The peak of each window, in the order of Window and then of the module stack. Unless the total is rising none is
-  /// below now_, and lowest_ is the least of their totals.
+  /// The peak of each window, in the order of Window, then of the module stack. If the total is not rising, each is at
+  /// least now_. lowest_ is the least of their totals.
   std::vector<Peak> marks_;
   Bytes lowest_ = 0;
   bool rising_ = false;
   PhasePeaks step_phases_;
   PhasePeaks run_phases_;
   std::deque<Peak> finished_;
-  Sequence left_{};  ///< The instant that module_left gave last: its contents are there until the next one.
+  Sequence left_{};  ///< The instant that module_left returned last. Its contents are kept until the next call.
   std::vector<std::weak_ptr<const Peak>> held_;
   std::size_t sweep_held_at_ = 64;
   History history_;

@@ -8,7 +8,7 @@
 
 namespace plimsoll::ledger {
 
-/// An allocation as it was at one instant.
+/// An allocation at one instant.
 struct Allocation {
   AllocationId id{};
   Bytes bytes = 0;
@@ -19,7 +19,7 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-/// What an owner held at one instant: in all, and by category.
+/// The bytes of an owner at one instant: the total, and the bytes of each category.
 struct OwnerBalance {
   OwnerId owner{};
   Balance balance;
@@ -27,13 +27,13 @@ struct OwnerBalance {
   friend bool operator==(const OwnerBalance&, const OwnerBalance&) = default;
 };
 
-/// All that was alive on one device at one instant, by id.
+/// All live allocations of one device at one instant, by id.
 struct Contents {
   std::vector<Allocation> allocations;
 
   /// Counted from the allocations.
   Balance balance() const;
-  /// Who held how much, by owner id. An owner who held nothing but allocations of zero bytes is among them.
+  /// The bytes of each owner, by owner id. Owners that have only allocations of zero bytes are included.
   std::vector<OwnerBalance> by_owner() const;
 
   friend bool operator==(const Contents&, const Contents&) = default;

@@ -9,8 +9,8 @@ std::string quoted(const Names& names, NameKind kind, std::uint64_t index) {
   return "'" + std::string(names[kind].name(index)) + "'";
 }
 
-std::string stranger(const std::string& what, const Defect& defect) {
-  return what + " number " + std::to_string(defect.subject) + " was never given by this ledger";
+std::string unknown_id(const std::string& what, const Defect& defect) {
+  return what + " number " + std::to_string(defect.subject) + " does not belong to this ledger";
 }
 
 std::string sentence(const Defect& defect, const Names& names) {
@@ -26,29 +26,29 @@ std::string sentence(const Defect& defect, const Names& names) {
     case Defect::Kind::kClassifiedNotAlive:
       return "classified " + allocation + not_alive;
     case Defect::Kind::kAllocatedTwice:
-      return "allocated " + allocation + ", which is alive; every allocation needs an id of its own";
+      return "allocated " + allocation + ", which is alive; each allocation needs its own id";
     case Defect::Kind::kTotalOverflows:
-      return "gave " + allocation + " " + std::to_string(defect.bytes) + " bytes, and with them " +
-             quoted(names, NameKind::kDevice, value(defect.device)) + " would hold more than a ledger can count";
+      return "gave " + allocation + " " + std::to_string(defect.bytes) + " bytes, so the total of " +
+             quoted(names, NameKind::kDevice, value(defect.device)) + " would exceed 64 bits";
     case Defect::Kind::kReservedOutOfRange:
       return "changed the reserved bytes of " + quoted(names, NameKind::kDevice, value(defect.device)) + " from " +
              std::to_string(defect.bytes) + " by " + std::to_string(static_cast<std::int64_t>(defect.subject)) +
-             ", which leaves less than none or more than a ledger can count";
+             "; the result is negative or exceeds 64 bits";
     case Defect::Kind::kLeftNotEntered:
-      return "left the module " + quoted(names, NameKind::kOwner, defect.subject) + ", which is not entered";
+      return "left the module " + quoted(names, NameKind::kOwner, defect.subject) + ", which is not open";
     case Defect::Kind::kTooManyOpenModules:
       return "entered the module " + quoted(names, NameKind::kOwner, defect.subject) + " while " +
-             std::to_string(kMaxOpenModules) + " are open; leave what was entered";
+             std::to_string(kMaxOpenModules) + " are open; leave each module that was entered";
     case Defect::Kind::kUnknownDevice:
-      return stranger("device", defect);
+      return unknown_id("device", defect);
     case Defect::Kind::kUnknownCategory:
-      return stranger("category", defect);
+      return unknown_id("category", defect);
     case Defect::Kind::kUnknownOwner:
-      return stranger("owner", defect);
+      return unknown_id("owner", defect);
     case Defect::Kind::kUnknownPhase:
-      return stranger("phase", defect);
+      return unknown_id("phase", defect);
   }
-  throw InternalError("there is no defect of kind " + std::to_string(static_cast<int>(defect.kind)));
+  throw InternalError("unknown kind of defect: " + std::to_string(static_cast<int>(defect.kind)));
 }
 
 }  // namespace

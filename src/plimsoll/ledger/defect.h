@@ -9,7 +9,7 @@
 
 namespace plimsoll::ledger {
 
-/// A misuse, as it can be noted where nothing may be thrown and nothing should be allocated.
+/// A misuse, in a form that is stored without an allocation, because hooks and deleters cannot throw.
 struct Defect {
   enum class Kind : std::uint8_t {
     kNone,
@@ -28,14 +28,14 @@ struct Defect {
   };
 
   Kind kind = Kind::kNone;
-  std::uint64_t subject = 0;  ///< The number of what the kind is about: an allocation, a module, a device, a change.
+  std::uint64_t subject = 0;  ///< The number of the subject: an allocation, a module, a device, a change.
   Bytes bytes = 0;
   DeviceId device{};
-  bool freed_before = false;  ///< Whether the allocation is known to have been alive once.
+  bool freed_before = false;  ///< Whether the allocation was alive before.
   Sequence at{};
 };
 
-/// The sentence that names the id, the module or the device, and the event.
+/// A sentence that names the event and its allocation, module or device.
 std::string describe(const Defect& defect, const Names& names);
 
 }  // namespace plimsoll::ledger

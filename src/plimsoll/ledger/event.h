@@ -15,7 +15,7 @@ struct ModulePeaks;
 /// One call to a ledger, as a value.
 struct Event {
   enum class Kind : std::uint8_t {
-    kNamed,  ///< A name is given its id. No event to the ledger: it has no number.
+    kNamed,  ///< A name gets its id. This is not a ledger event: it has no number.
     kAllocated,
     kFreed,
     kResized,
@@ -46,7 +46,7 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
-/// Makes the call. Gives what Ledger::left gave, nullptr for all other kinds.
+/// Makes the call. Returns the result of Ledger::left, and nullptr for all other kinds.
 const ModulePeaks* apply(const Event& event, Ledger& ledger);
 
 }  // namespace plimsoll::ledger

@@ -10,7 +10,7 @@ void History::collect(std::vector<Sequence> kept, Sequence now) {
   });
   newest_ = kept.empty() ? Sequence{} : kept.back();
   collected_ = now;
-  // The kept instants count too: looking through many of them is paid for by as many events.
+  // The kept instants count too: to search N instants must cost no more than N events.
   collect_at_ = 2 * (versions_.size() + kept.size()) + kLeastCollection;
 }
 

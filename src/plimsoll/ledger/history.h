@@ -10,8 +10,7 @@
 
 namespace plimsoll::ledger {
 
-/// An allocation as it was from the event `begin` until before the event `end`, which freed, resized or reclassified
-/// it.
+/// An allocation from the event `begin` until before the event `end`, which freed, resized or reclassified it.
 struct Version {
   Allocation allocation;
   Sequence begin{};
@@ -20,19 +19,19 @@ struct Version {
   bool covers(Sequence instant) const { return begin <= instant && instant < end; }
 };
 
-/// What was alive on a device at instants that somebody still asks about, though it is not alive now.
+/// Allocations that are gone now, but were alive at an instant that is still kept.
 ///
 ///     instant kept:       p1         p2
 ///     version        [-------)              kept for p1
-///     version             [----)            between them: forgotten at the next collection
-///     version                      [---)    begun after the newest: never enters
+///     version             [----)            covers no instant: removed at the next collection
+///     version                      [---)    begun after p2: never stored
 ///
-/// A version enters when it ends, if it began no later than the newest kept instant: one comparison. Those that cover
-/// no kept instant go when the history has doubled, so that an event costs O(1) and the history holds at most about
-/// twice what it must.
+/// A version is stored when it ends, if it began no later than the newest kept instant: one comparison. Versions that
+/// cover no kept instant are removed each time the history has doubled. So an event costs O(1), and the history holds
+/// at most about twice the versions that it needs.
 class History {
  public:
-  /// From now on what covers `instant` is kept, until a collection without it.
+  /// Keeps the versions that cover `instant`, until a collection without `instant`.
   /// REQUIRES: nothing that covered `instant` has ended before this call.
   void keep(Sequence instant) { newest_ = std::max(newest_, instant); }
 
@@ -41,10 +40,10 @@ class History {
   }
 
   bool wants_collection() const { return versions_.size() >= collect_at_; }
-  /// Forgets all that covers none of `kept`. `now` is the newest event.
+  /// Removes all versions that cover no instant of `kept`. `now` is the newest event.
   void collect(std::vector<Sequence> kept, Sequence now);
-  /// Whether an instant that was kept once, and is not now, could have lost a version in a collection. What a
-  /// collection forgets has ended before it, so later instants are whole.
+  /// Whether a collection may have removed a version that covered `instant`, after `instant` was no longer kept. A
+  /// collection removes only versions that ended before it, so later instants are complete.
   bool may_have_forgotten(Sequence instant) const { return instant < collected_; }
 
   const std::vector<Version>& versions() const { return versions_; }

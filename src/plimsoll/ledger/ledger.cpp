@@ -11,7 +11,7 @@ namespace plimsoll::ledger {
 Ledger::Ledger() : Ledger(Options{}) {}
 
 Ledger::Ledger(const Options& options) : options_(options), recently_freed_(kRecentlyFreed, AllocationId{0}) {
-  // An id that has its place elsewhere means: nothing was freed here.
+  // An id in the wrong slot means that the slot is empty.
   recently_freed_[recent_slot(AllocationId{0})] = AllocationId{1};
 }
 
@@ -35,7 +35,7 @@ OwnerId Ledger::owner(std::string_view path) { return OwnerId(intern(NameKind::k
 PhaseId Ledger::phase_named(std::string_view name) { return PhaseId(intern(NameKind::kPhase, name)); }
 
 Book& Ledger::book(DeviceId device) {
-  name(device);  // throws for an id that is not ours
+  name(device);  // Throws if the id is not from this ledger.
   return books_[value(device)];
 }
 
@@ -242,9 +242,9 @@ std::optional<std::string> Ledger::take_defect() {
 
 void Ledger::record_to(Log* log) {
   if (log != nullptr && (now_ != Sequence{} || !log->data().empty())) {
-    throw InvalidArgument("a log begins with the first event, and " +
-                          (now_ != Sequence{} ? "this ledger has had " + std::to_string(value(now_)) + " events"
-                                              : "this one holds " + std::to_string(log->events()) + " already") +
+    throw InvalidArgument("a log must begin with the first event, but " +
+                          (now_ != Sequence{} ? "this ledger already has " + std::to_string(value(now_)) + " events"
+                                              : "this log already has " + std::to_string(log->events()) + " events") +
                           "; record a new ledger to an empty log");
   }
   log_ = log;

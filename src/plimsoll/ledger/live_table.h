@@ -10,7 +10,7 @@
 
 namespace plimsoll::ledger {
 
-/// An allocation that is alive, as it has been since the event `begin`.
+/// A live allocation, as it has been since the event `begin`.
 struct LiveRecord {
   AllocationId id{};
   Bytes bytes = 0;
@@ -21,9 +21,9 @@ struct LiveRecord {
   CategoryId category{};
 };
 
-/// The allocations that are alive, found by id: records without gaps, and a table of their indices beside them with
-/// open addressing, linear probing and backward shift, so that erasing leaves nothing behind.
-/// A pointer to a record holds until the next insert or erase.
+/// The live allocations, found by id: an array of records without gaps, and a hash table of their indices (open
+/// addressing, linear probing, backward shift, so that erase leaves no marks). A pointer to a record is valid until the
+/// next insert or erase.
 class LiveTable {
  public:
   LiveTable() : slots_(kLeastSlots, kEmpty) {}
@@ -39,14 +39,14 @@ class LiveTable {
     }
   }
 
-  /// REQUIRES: no record with that id.
+  /// REQUIRES: the table has no record with that id.
   void insert(const LiveRecord& record) {
     if ((records_.size() + 1) * 2 > slots_.size()) grow();
     records_.push_back(record);
     put(static_cast<Index>(records_.size() - 1));
   }
 
-  /// REQUIRES: `record` was found here.
+  /// REQUIRES: `record` points into this table.
   void erase(LiveRecord* record) {
     const Index index = static_cast<Index>(record - records_.data());
     close_gap(slot_of(index));
@@ -67,7 +67,7 @@ class LiveTable {
 
   std::size_t mask() const { return slots_.size() - 1; }
   std::size_t next(std::size_t slot) const { return (slot + 1) & mask(); }
-  /// The upper bits of a product: ids are counted up, or are addresses whose low bits are all alike.
+  /// Takes the upper bits of a product: ids are consecutive, or are addresses with equal low bits.
   std::size_t home(AllocationId id) const { return (value(id) * 0x9E3779B97F4A7C15u) >> shift_; }
 
   std::size_t slot_of(Index index) const {
@@ -82,7 +82,7 @@ class LiveTable {
     slots_[slot] = index;
   }
 
-  /// Whoever was pushed past `gap` moves back into it, and so on.
+  /// Moves each entry that was pushed past `gap` back into it.
   void close_gap(std::size_t gap) {
     for (std::size_t slot = next(gap); slots_[slot] != kEmpty; slot = next(slot)) {
       const std::size_t wanted = home(records_[slots_[slot]].id);
@@ -101,7 +101,7 @@ class LiveTable {
   }
 
   std::vector<LiveRecord> records_;
-  std::vector<Index> slots_;  ///< A power of two in number, at most half of them taken.
+  std::vector<Index> slots_;  ///< A power of two in number; at most half are used.
   int shift_ = 64 - std::countr_zero(kLeastSlots);
 };
 

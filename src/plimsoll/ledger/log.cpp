@@ -7,11 +7,12 @@
 #include "plimsoll/base/errors.h"
 
 /// [Note: the bytes of an event]
-/// The first byte has the kind in its low four bits, and flags in the others. Numbers follow in seven bits a byte, the
-/// lowest first, the eighth bit set where more come; signed ones folded so that small ones of either sign are short.
+/// The first byte has the kind in its low four bits and flags in the others. Numbers follow, seven bits a byte, lowest
+/// first; the eighth bit is set if more bytes follow. Signed numbers are folded so that small ones of either sign are
+/// short.
 ///
 ///     kNamed                   kind of name, length, the name
-///     kAllocated               id (distance), bytes, then what the flags do not say is as before: device and stream,
+///     kAllocated               id (distance), bytes, then the values that changed (by flags): device and stream,
 ///                              category, owner
 ///     kFreed                   id (distance)
 ///     kResized                 id (distance), bytes
@@ -23,7 +24,7 @@
 ///     kStepBegun, kRunPeakReset
 ///     kPhase                   phase
 ///
-/// Distances are from the last allocation's id. Allocators hand out multiples of 512 bytes as a rule: a flag says so.
+/// Distances are from the last allocation's id. Sizes are usually multiples of 512 bytes: a flag says so.
 
 namespace plimsoll::ledger {
 namespace {
@@ -43,7 +44,7 @@ constexpr std::int64_t unfold(std::uint64_t folded) {
   return static_cast<std::int64_t>((folded >> 1) ^ (~(folded & 1) + 1));
 }
 
-/// The bytes of one event, put together before they are appended at once.
+/// Collects the bytes of one event, which are then appended at once.
 class Scratch {
  public:
   explicit Scratch(std::uint8_t first) { buffer_[0] = first; }
@@ -63,7 +64,7 @@ class Scratch {
   const std::uint8_t* end() const { return buffer_ + size_; }
 
  private:
-  std::uint8_t buffer_[64];  // the longest, kAllocated, has one byte and six numbers of at most ten
+  std::uint8_t buffer_[64];  // The longest, kAllocated, has one byte and six numbers of at most ten bytes.
   std::size_t size_ = 1;
 };
 
@@ -168,8 +169,8 @@ std::int64_t LogReader::signed_varint() { return unfold(varint()); }
 std::uint64_t LogReader::index(NameKind kind) {
   const std::uint64_t index = varint();
   if (index >= names_[kind].count()) {
-    fail("uses number " + std::to_string(index) + " of the " + std::string(names_[kind].what()) +
-         ", of which there are " + std::to_string(names_[kind].count()) + " so far");
+    fail("uses number " + std::to_string(index) + " of the " + std::string(names_[kind].what()) + ", but the log has " +
+         std::to_string(names_[kind].count()) + " so far");
   }
   return index;
 }
@@ -183,14 +184,14 @@ Bytes LogReader::bytes(std::uint8_t flags) {
 
 void LogReader::read_named(Event& event) {
   const std::uint8_t kind = byte();
-  if (kind >= kNameKinds) fail("names something of the unknown kind " + std::to_string(kind));
+  if (kind >= kNameKinds) fail("gives a name of the unknown kind " + std::to_string(kind));
   event.name_kind = static_cast<NameKind>(kind);
   const std::uint64_t length = varint();
   if (length > data_.size() - at_) fail("is cut off");
   event.name = {reinterpret_cast<const char*>(data_.data()) + at_, static_cast<std::size_t>(length)};
   at_ += length;
   NameTable& table = names_[event.name_kind];
-  if (table.full()) fail("is one of too many names: a ledger has no more " + std::string(table.what()));
+  if (table.full()) fail("adds a name to a full table of " + std::string(table.what()));
   if (!table.intern(event.name).is_new) fail("gives the name '" + std::string(event.name) + "' a second time");
 }
 
@@ -202,7 +203,7 @@ void LogReader::read_allocated(Event& event, std::uint8_t flags) {
     event.device = DeviceId(index(NameKind::kDevice));
     event.stream = StreamId{signed_varint()};
   } else if (value(event.device) >= names_[NameKind::kDevice].count()) {
-    fail("is on the device of the one before, and there is none");
+    fail("refers to the device of the previous event, but it is the first");
   }
   event.category = flags & kSameCategory ? context_.category : CategoryId(index(NameKind::kCategory));
   event.owner = flags & kSameOwner ? context_.owner : OwnerId(index(NameKind::kOwner));
@@ -219,7 +220,7 @@ bool LogReader::next(Event& event) {
   const std::uint8_t flags = first & ~kKindMask;
   const bool sized = event.kind == Event::Kind::kAllocated || event.kind == Event::Kind::kResized;
   const std::uint8_t allowed = event.kind == Event::Kind::kAllocated ? 0xF0 : sized ? kWholeBlocks : 0;
-  if (flags & ~allowed) fail("has flags that its kind does not know");
+  if (flags & ~allowed) fail("has flags that its kind does not have");
   if (event.kind >= Event::Kind::kAllocated && event.kind <= Event::Kind::kClassifiedKeepingOwner) {
     event.id = AllocationId{value(context_.id) + static_cast<std::uint64_t>(signed_varint())};
   }

@@ -13,7 +13,7 @@
 
 namespace plimsoll::ledger {
 
-/// What stays the same from one event to the next is not written again, and ids are written as distances.
+/// The values of the last event. Equal values are not written again, and ids are written as distances.
 struct LogContext {
   AllocationId id{};
   DeviceId device{};
@@ -22,18 +22,18 @@ struct LogContext {
   OwnerId owner{};
 };
 
-/// Every event of a ledger, in order: Ledger::record_to. A few bytes each, see bench/ledger.cpp.
-/// NOT thread-safe, like the ledger that writes it.
+/// Every event of a ledger, in order: Ledger::record_to. An event takes a few bytes, see bench/ledger.cpp. NOT
+/// thread-safe.
 class Log {
  public:
   Log() = default;
-  /// Takes over what another log's data() were, from a file for example.
-  /// Throws FormatError that says what is wrong, and where, when it is not that.
+  /// Takes the data() of another log, for example from a file. Throws FormatError with the place if the data are not
+  /// valid.
   explicit Log(std::vector<std::uint8_t> data);
 
   void append(const Event& event);
 
-  /// Without those of kind kNamed.
+  /// Without events of kind kNamed.
   std::uint64_t events() const { return events_; }
   std::span<const std::uint8_t> data() const { return data_; }
 
@@ -43,15 +43,14 @@ class Log {
   LogContext context_;
 };
 
-/// Reads a log event by event.
+/// Reads the events of a log one by one.
 class LogReader {
  public:
-  /// `data` is not copied.
+  /// Does not copy `data`.
   explicit LogReader(std::span<const std::uint8_t> data);
 
-  /// False at the end. `event.name` points into the log.
-  /// Throws FormatError for what no ledger can have written: an unknown kind of event, an id before its name, a name
-  /// twice or too many of them, an event that is cut off.
+  /// Returns false at the end. `event.name` points into the log. Throws FormatError for data that a ledger cannot
+  /// write: an unknown kind of event, an id before its name, a name twice, too many names, a cut-off event.
   bool next(Event& event);
   const LogContext& context() const { return context_; }
 
@@ -60,7 +59,7 @@ class LogReader {
   std::uint64_t varint();
   std::int64_t signed_varint();
   void read_named(Event& event);
-  /// An index below the number of names of that kind.
+  /// Reads an index below the number of names of that kind.
   std::uint64_t index(NameKind kind);
   Bytes bytes(std::uint8_t flags);
   void read_allocated(Event& event, std::uint8_t flags);
@@ -73,8 +72,8 @@ class LogReader {
   Names names_;
 };
 
-/// A ledger with the same books: balances, peaks with their contents, defects. What was retained is not.
-/// `on_left` hears of every module that is left, with the peaks that Ledger::left gave.
+/// Returns a ledger with the same books: balances, peaks with their contents, defects. Retained peaks are not restored.
+/// `on_left` is called for each module that is left, with the peaks from Ledger::left.
 Ledger replay(const Log& log, const Ledger::Options& options = {},
               const std::function<void(const Ledger&, const ModulePeaks&)>& on_left = {});
 

@@ -32,7 +32,7 @@ std::uint64_t number_at(std::span<const std::uint8_t> bytes, std::size_t offset,
 
 [[noreturn]] void cut_off(std::size_t found, const std::string& expected) {
   throw FormatError("the log is cut off: " + std::to_string(found) + " bytes of " + expected +
-                    "; it was not written to its end");
+                    "; the file was not written completely");
 }
 
 }  // namespace
@@ -57,33 +57,33 @@ std::vector<std::uint8_t> encode_log(const Log& log) {
 Log decode_log(std::span<const std::uint8_t> bytes) {
   const std::size_t magic = std::min(bytes.size(), kMagic.size());
   if (!std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(magic), kMagic.begin())) {
-    throw FormatError("this is no log of Plimsoll's ledger: it does not begin with PLIMLOG");
+    throw FormatError("this is not a log of Plimsoll's ledger: it does not begin with PLIMLOG");
   }
   if (bytes.size() < kMagic.size() + 4) cut_off(bytes.size(), "at least " + std::to_string(kHeader + kChecksum));
-  // The version comes first: what follows it may be another thing altogether in a newer one.
+  // Check the version first: a newer version may have another format from here on.
   const std::uint64_t version = number_at(bytes, kMagic.size(), 4);
   if (version > kLogFileVersion) {
     throw FormatError("the log has version " + std::to_string(version) +
-                      " of the format, and this program reads up to " + std::to_string(kLogFileVersion) +
-                      "; use a newer one");
+                      " of the format, but this program reads up to " + std::to_string(kLogFileVersion) +
+                      "; use a newer program");
   }
-  if (version == 0) throw FormatError("the log has version 0 of the format, which never was");
+  if (version == 0) throw FormatError("the log has version 0 of the format, which does not exist");
   if (bytes.size() < kHeader + kChecksum) cut_off(bytes.size(), "at least " + std::to_string(kHeader + kChecksum));
   const std::uint64_t events = number_at(bytes, kMagic.size() + 4, 8);
   const std::uint64_t length = number_at(bytes, kMagic.size() + 12, 8);
   const std::uint64_t present = bytes.size() - kHeader - kChecksum;
   if (present < length) cut_off(present, std::to_string(length) + " of events");
   if (present > length) {
-    throw FormatError("the log is followed by " + std::to_string(present - length) + " bytes that do not belong to it");
+    throw FormatError("the log is followed by " + std::to_string(present - length) + " bytes that are not part of it");
   }
   const std::span<const std::uint8_t> checked = bytes.first(bytes.size() - kChecksum);
   if (checksum(checked) != number_at(bytes, checked.size(), 8)) {
-    throw FormatError("the log is damaged: its checksum does not fit its bytes");
+    throw FormatError("the log is damaged: the checksum does not match");
   }
   const std::span<const std::uint8_t> data = checked.subspan(kHeader);
   Log log(std::vector<std::uint8_t>(data.begin(), data.end()));
   if (log.events() != events) {
-    throw FormatError("the log says it has " + std::to_string(events) + " events, and has " +
+    throw FormatError("the header says that the log has " + std::to_string(events) + " events, but it has " +
                       std::to_string(log.events()));
   }
   return log;

@@ -18,7 +18,7 @@ std::span<const std::string_view> built_in(NameKind kind) {
     case NameKind::kPhase:
       return phases::kNames;
   }
-  throw InternalError("there is no kind of name " + std::to_string(static_cast<int>(kind)));
+  throw InternalError("unknown kind of name: " + std::to_string(static_cast<int>(kind)));
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ NameTable::NameTable(std::string_view what, std::size_t limit, std::span<const s
 NameTable::Interned NameTable::intern(std::string_view name) {
   if (const auto known = indices_.find(name); known != indices_.end()) return {known->second, false};
   if (full()) {
-    throw InvalidArgument("a ledger knows at most " + std::to_string(limit_) + " " + std::string(what_) + ", and '" +
+    throw InvalidArgument("a ledger has at most " + std::to_string(limit_) + " " + std::string(what_) + ", but '" +
                           std::string(name) + "' would be one more; use fewer names");
   }
   const std::size_t index = names_.size();
@@ -41,9 +41,9 @@ NameTable::Interned NameTable::intern(std::string_view name) {
 
 std::string_view NameTable::name(std::size_t index) const {
   if (index >= names_.size()) {
-    throw InvalidArgument("there is no number " + std::to_string(index) + " among the " +
+    throw InvalidArgument("no entry has number " + std::to_string(index) + " among the " +
                           std::to_string(names_.size()) + " " + std::string(what_) +
-                          " of this ledger; use the ids that it gave");
+                          " of this ledger; use only ids from this ledger");
   }
   return names_[index];
 }

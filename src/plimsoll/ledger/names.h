@@ -12,10 +12,10 @@
 
 namespace plimsoll::ledger {
 
-/// Names and their indices, in the order of their first coming. Move-only.
+/// Names and their indices, in the order of first use. Move-only.
 class NameTable {
  public:
-  /// `what` is the plural that messages use.
+  /// `what` is the plural for messages.
   NameTable(std::string_view what, std::size_t limit, std::span<const std::string_view> built_in);
   NameTable(NameTable&&) = default;
   NameTable& operator=(NameTable&&) = default;
@@ -24,9 +24,9 @@ class NameTable {
     std::size_t index;
     bool is_new;
   };
-  /// Throws InvalidArgument where `name` would be one too many.
+  /// Throws InvalidArgument if the table is full.
   Interned intern(std::string_view name);
-  /// Throws InvalidArgument where no name has that index.
+  /// Throws InvalidArgument if no name has that index.
   std::string_view name(std::size_t index) const;
   std::size_t count() const { return names_.size(); }
   bool full() const { return names_.size() >= limit_; }
@@ -35,13 +35,13 @@ class NameTable {
  private:
   std::string_view what_;
   std::size_t limit_;
-  std::deque<std::string> names_;  // a deque, because the keys below point into it
+  std::deque<std::string> names_;  // A deque, because the keys below point into it.
   std::unordered_map<std::string_view, std::size_t> indices_;
 };
 
 enum class NameKind : std::uint8_t { kDevice, kCategory, kOwner, kPhase };
 inline constexpr std::size_t kNameKinds = 4;
-/// How many names of a kind a ledger begins with.
+/// The number of built-in names of a kind.
 std::size_t built_in_names(NameKind kind);
 
 /// The names of one ledger.

@@ -9,11 +9,10 @@
 
 namespace plimsoll::ledger {
 
-/// One instant of one device, and most often a highest one: the first instant at which the total was as high as it ever
-/// was in the window (run, step, phase, a module's time) that was asked for.
+/// One instant of one device; usually the first instant of the highest total in a window (run, step, phase, module).
 struct Peak {
   DeviceId device{};
-  /// The event after which the device stood so: the one that raised it, or that opened the window.
+  /// The event that led to this state: it raised the total or opened the window.
   Sequence at{};
   Balance balance;
   Bytes reserved = 0;
@@ -23,11 +22,11 @@ struct Peak {
   friend bool operator==(const Peak&, const Peak&) = default;
 };
 
-/// A peak whose contents the ledger keeps for as long as one copy of this lives. It may outlive the ledger, and may be
-/// copied and dropped on any thread.
+/// A peak whose contents the ledger keeps while a copy of this pointer lives. The pointer may outlive the ledger, and
+/// may be copied and dropped on any thread.
 using RetainedPeak = std::shared_ptr<const Peak>;
 
-/// A module that is open.
+/// An open module.
 struct OpenModule {
   OwnerId module{};
   ModuleState state{};
@@ -36,7 +35,7 @@ struct OpenModule {
   friend bool operator==(const OpenModule&, const OpenModule&) = default;
 };
 
-/// The peaks of a module from entering to leaving it, by device.
+/// The peaks of a module between entry and exit, by device.
 struct ModulePeaks {
   OpenModule entry;
   std::vector<Peak> peaks;
