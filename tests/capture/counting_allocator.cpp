@@ -19,7 +19,7 @@ std::atomic<std::size_t> counted{0};
 c10::Allocator* below = nullptr;
 
 void release(void* address) {
-  if (address == nullptr) return;  // oneDNN gives back what it got for nothing.
+  if (address == nullptr) return;  // oneDNN frees the null address of an empty allocation.
   {
     std::lock_guard lock(mutex);
     const auto entry = sizes().find(address);

@@ -4,8 +4,8 @@
 
 namespace plimsoll::capture {
 
-/// What torch's CPU allocator has handed out and not got back, counted below every tap: the tests' independent count.
-/// Counts from the start of the program.
+/// The live bytes of torch's CPU allocator since the start of the program, counted below every tap, independent of the
+/// tap.
 std::size_t counted_cpu_bytes();
 
 }  // namespace plimsoll::capture

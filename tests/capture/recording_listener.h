@@ -8,7 +8,7 @@
 
 namespace plimsoll::capture {
 
-/// Keeps its own plain books of what it hears.
+/// Keeps simple books of the events that it receives.
 class RecordingListener : public Listener {
  public:
   void allocated(const Allocation& allocation) noexcept override {

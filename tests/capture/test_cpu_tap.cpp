@@ -14,7 +14,7 @@ namespace plimsoll::capture {
 
 namespace {
 
-TEST_CASE("what the tap hears is what the allocator below it counts, also of frees on other threads") {
+TEST_CASE("the tap's events equal the count of the allocator below it, also for frees on other threads") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto heard_before = listener.total(kCpu);
@@ -38,7 +38,7 @@ TEST_CASE("what the tap hears is what the allocator below it counts, also of fre
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("a bare address that is taken from the allocator and given back is heard both times") {
+TEST_CASE("the allocation and the free of a bare address are reported") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto before = listener.total(kCpu);
@@ -49,7 +49,7 @@ TEST_CASE("a bare address that is taken from the allocator and given back is hea
   CHECK(listener.total(kCpu) == before);
 }
 
-TEST_CASE("threads that allocate at once are all heard") {
+TEST_CASE("concurrent allocations are all reported") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto heard_before = listener.total(kCpu);
@@ -67,7 +67,7 @@ TEST_CASE("threads that allocate at once are all heard") {
   CHECK(listener.total(kCpu) == heard_before);
 }
 
-TEST_CASE("a resized storage is its new memory") {
+TEST_CASE("a resized storage counts its new memory") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto before = listener.total(kCpu);
@@ -78,8 +78,8 @@ TEST_CASE("a resized storage is its new memory") {
   CHECK(find(tensor)->bytes == 4000);
 }
 
-TEST_CASE("a tensor made when nobody listened is adopted with its end and its resizing") {
-  auto tensor = at::empty({256});  // The tap, if it is there at all, has no listener.
+TEST_CASE("a tensor made without listeners can be adopted; its free and resize are reported") {
+  auto tensor = at::empty({256});  // The tap, if installed, has no listener.
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto before = listener.total(kCpu);
@@ -95,7 +95,7 @@ TEST_CASE("a tensor made when nobody listened is adopted with its end and its re
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("memory that is not an allocator's is not adopted") {
+TEST_CASE("memory from no allocator cannot be adopted") {
   std::vector<float> blob(16);
   const auto tensor = at::from_blob(blob.data(), {16});
   RecordingListener listener;
@@ -106,7 +106,7 @@ TEST_CASE("memory that is not an allocator's is not adopted") {
   CHECK_FALSE(adopt(at::empty({4}, at::TensorOptions().device(at::kMeta))));
 }
 
-TEST_CASE("a listener that comes later hears first of what is alive, and one that goes hears no more") {
+TEST_CASE("a late listener first receives the live allocations; an unsubscribed listener receives nothing") {
   RecordingListener first, second;
   const Subscription subscription(first);
   const auto kept = at::empty({300});

@@ -20,7 +20,7 @@ at::Tensor without_memory(std::int64_t numel) { return at::empty({numel}, at::de
 
 }  // namespace
 
-TEST_CASE("a noted storage counts for the device it stands for, until it is destroyed") {
+TEST_CASE("a noted storage counts on its nominal device until it is destroyed") {
   RecordingListener listener;
   const Subscription subscription(listener);
   {
@@ -36,7 +36,7 @@ TEST_CASE("a noted storage counts for the device it stands for, until it is dest
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("a storage is noted once, and one that has memory never") {
+TEST_CASE("a storage is noted once, and a storage with memory is never noted") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto tensor = without_memory(16);
@@ -55,11 +55,11 @@ TEST_CASE("a noted storage that is resized counts its new size") {
   CHECK(listener.total(kStandsFor) == 0);
   noted_storage_resized(tensor.storage(), 128);
   CHECK(listener.total(kStandsFor) == 128);
-  noted_storage_resized(without_memory(4).storage(), 16);  // Never noted: nothing happens.
+  noted_storage_resized(without_memory(4).storage(), 16);  // Not noted: no effect.
   CHECK(listener.total(kStandsFor) == 128);
 }
 
-TEST_CASE("for a GPU blocks of its caching allocator are counted") {
+TEST_CASE("on a GPU a noted storage counts in blocks of the caching allocator") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const c10::Device gpu(c10::kCUDA, 3);
@@ -80,7 +80,7 @@ TEST_CASE("a plain tensor holds its own memory") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("a forked child has no listeners, and allocates") {
+TEST_CASE("a forked child has no listeners and can allocate") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto before = listener.alive.size();

@@ -16,14 +16,14 @@ void report(std::uintptr_t address, std::int64_t bytes) {
   c10::reportMemoryUsageToProfiler(reinterpret_cast<void*>(address), bytes, 0, 0, kOther);
 }
 
-/// Stands for torch's profiler.
+/// Represents torch's profiler.
 struct Profiler : c10::MemoryReportingInfoBase {
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override { heard += bytes; }
   bool memoryProfilingEnabled() const override { return true; }
   std::int64_t heard = 0;
 };
 
-TEST_CASE("a device without a source of its own is heard through the profiler's channel") {
+TEST_CASE("a device without its own source is observed through the profiler's channel") {
   RecordingListener listener;
   const Subscription subscription(listener);
   {
@@ -42,7 +42,7 @@ TEST_CASE("a device without a source of its own is heard through the profiler's 
   CHECK(listener.total(kOther) == 0);
 }
 
-TEST_CASE("a profiler that runs already hears on") {
+TEST_CASE("a profiler that already runs still receives reports") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto profiler = std::make_shared<Profiler>();
@@ -65,7 +65,7 @@ TEST_CASE("a profiler that runs already hears on") {
   CHECK(listener.total(kOther) == 0);
 }
 
-TEST_CASE("a profiler that is started inside takes the channel over, and that is told") {
+TEST_CASE("a profiler that starts inside the scope takes the channel, and missed() tells") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const ReportingScope scope;
@@ -81,9 +81,9 @@ TEST_CASE("a profiler that is started inside takes the channel over, and that is
   report(0x2000, -64);
 }
 
-TEST_CASE("CPU and CUDA are no other devices") { CHECK_FALSE(has_other_devices()); }
+TEST_CASE("CPU and CUDA are not other devices") { CHECK_FALSE(has_other_devices()); }
 
-TEST_CASE("the CPU is not heard twice") {
+TEST_CASE("CPU memory is not reported twice") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const ReportingScope scope;

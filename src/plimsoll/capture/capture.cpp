@@ -37,7 +37,7 @@ std::optional<Registry::Found> find(const at::Tensor& tensor) {
 
 std::optional<Registry::Found> find(const c10::Storage& storage) {
   if (!storage) return std::nullopt;
-  // Without the checks of data(): those of a fake tensor's storage throw.
+  // Without the checks of data(), which throw for the storage of a fake tensor.
   const void* const address = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
   if (address == nullptr) return find_noted(storage);
   return Registry::of_process().find(storage.device(), address);

@@ -11,12 +11,12 @@
 
 namespace plimsoll::capture {
 
-/// A listener's time of listening. It hears of CPU and CUDA memory on every thread, and first of all that is alive (on
-/// the CPU: that was made while somebody listened, or was adopted; pinned memory is the CPU's). Other devices it hears
-/// of on threads with a ReportingScope.
+/// Subscribes a listener for the life of this object. The listener first receives the live allocations, then every
+/// event of CPU and CUDA memory on all threads, and of other devices on threads with a ReportingScope. Live CPU
+/// allocations are those made while any listener was subscribed, or adopted. Pinned memory is CPU memory.
 class Subscription {
  public:
-  /// Throws where the memory of this process cannot be seen; see start_cuda_trace.
+  /// Throws if the memory of this process cannot be observed; see start_cuda_trace.
   explicit Subscription(Listener& listener);
   ~Subscription();
   Subscription(const Subscription&) = delete;
@@ -26,18 +26,18 @@ class Subscription {
   Listener& listener_;
 };
 
-/// Sources that were not there yet when somebody began to listen: CUDA, initialised since (wait_for_cuda).
+/// Starts sources that became available after the first subscription: CUDA, after wait_for_cuda.
 void start_late_sources();
 
-/// Makes the books true to the byte; every look at them comes after it. REQUIRES: no lock is held that a listener
-/// takes.
+/// Makes the books exact to the byte; call it before each read of the books. REQUIRES: the caller holds no lock that a
+/// listener takes.
 void settle();
 
-/// The allocation behind a tensor, brought under observation if it can be and was not; nothing for a tensor without
-/// memory (meta, undefined, empty) or whose memory is not an allocator's.
+/// Returns the allocation of a tensor, and starts to observe it if necessary and possible. Returns nothing for a tensor
+/// without memory (meta, undefined, empty) or with memory from no allocator.
 std::optional<Registry::Found> adopt(const at::Tensor& tensor);
 
-/// The same, where it is under observation already.
+/// Returns the allocation if it is already observed.
 std::optional<Registry::Found> find(const at::Tensor& tensor);
 std::optional<Registry::Found> find(const c10::Storage& storage);
 

@@ -12,8 +12,8 @@ namespace plimsoll::capture {
 
 namespace {
 
-/// The deleter of the allocator below the tap, where its context is the address itself (torch's own is so): then one
-/// function stands for all allocations, and none of them needs a record of its own.
+/// The deleter of the allocator below the tap, if its context is the address itself, as in torch's own allocator. Then
+/// one function serves all allocations, without a record for each.
 std::atomic<c10::DeleterFnPtr> plain_deleter{nullptr};
 
 void release_plain(void* address) {
@@ -21,7 +21,7 @@ void release_plain(void* address) {
   plain_deleter.load(std::memory_order_acquire)(address);
 }
 
-/// Any other allocation is carried along.
+/// The record for all other allocations.
 struct Carried {
   c10::DataPtr inner;
 };
@@ -49,7 +49,7 @@ class CpuTap final : public c10::Allocator {
     return pointer;
   }
 
-  /// For those who take the bare address and give it back (oneDNN does).
+  /// For callers that use the bare address (oneDNN).
   c10::DeleterFnPtr raw_deleter() const override {
     const auto deleter = below_.raw_deleter();
     return deleter == plain_deleter.load(std::memory_order_acquire) ? &release_plain : deleter;
@@ -69,7 +69,7 @@ class CpuTap final : public c10::Allocator {
 };
 
 std::mutex installing_cpu_tap;
-CpuTap* last_cpu_tap = nullptr;  // The last of them; taps are never destroyed, because storages point to them.
+CpuTap* last_cpu_tap = nullptr;  // The latest tap. Taps are never destroyed, because storages point to them.
 
 }  // namespace
 
@@ -79,14 +79,14 @@ void install_cpu_tap() {
   if (current == last_cpu_tap) return;
   if (last_cpu_tap == nullptr) plain_deleter.store(current->raw_deleter(), std::memory_order_release);
   last_cpu_tap = new CpuTap(*current);
-  // An allocator of equal or higher priority replaces the one before it. The lowest that does it leaves the user free
-  // to set another one later.
+  // An allocator of equal or higher priority replaces the current one. Use the lowest that works, so that the user can
+  // still set another allocator.
   for (const int priority : {0, 255}) {
     c10::SetAllocator(c10::kCPU, last_cpu_tap, static_cast<std::uint8_t>(priority));
     if (c10::GetAllocator(c10::kCPU) == last_cpu_tap) return;
   }
   TORCH_CHECK(false,
-              "the CPU allocator that is set with c10::SetAllocator does not give way to one of the same priority");
+              "the CPU allocator that is set with c10::SetAllocator cannot be replaced by one of the same priority");
 }
 
 bool adopt_cpu_storage(const c10::Storage& storage) {

@@ -8,8 +8,8 @@
 
 namespace plimsoll::capture {
 
-/// What of a device is taken, by whatever process and library, as its driver counts; nothing for a device that has no
-/// driver to ask.
+/// The used bytes of a device, by all processes and libraries, as its driver reports them; nothing if the device has no
+/// driver.
 std::optional<Bytes> taken_of_device(c10::Device device);
 
 }  // namespace plimsoll::capture

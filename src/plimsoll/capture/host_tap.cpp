@@ -17,16 +17,16 @@
 #include "plimsoll/capture/registry.h"
 
 // [Note: the context of pinned memory]
-// The host allocator hands no block out again while a stream uses it. Whoever starts a copy tells it so, with
-// record_event(address, context, stream): the address may lie within the block (a slice), and the context says which
-// block it is (copy_kernel_cuda in Copy.cu). So the context stays the allocator's own, and only the deleter is
-// exchanged. It is given the context and nothing else; what it needs besides is kept aside, under the context.
+// The host allocator does not reuse a block while a stream uses it. A copy reports the use with record_event(address,
+// context, stream). The address may lie within the block (a slice); the context identifies the block (copy_kernel_cuda
+// in Copy.cu). So the tap keeps the allocator's context and replaces only the deleter. The deleter receives only the
+// context, so its other data are stored here under the context.
 
 namespace plimsoll::capture {
 
 namespace {
 
-/// What the tap's deleter stands for, by context. Never destroyed, because deleters outlive every static object.
+/// The blocks that the tap's deleter frees, by context. Never destroyed, because deleters outlive all static objects.
 class TakenOver {
  public:
   struct Block {
@@ -39,8 +39,8 @@ class TakenOver {
     return *taken_over;
   }
 
-  /// Returns false where the context is known already: the block has been taken over by a tap below, or it shares its
-  /// context with another one, and nobody could tell which of the two is given back.
+  /// Returns false if the context is known: a tap below has the block already, or two blocks share the context, and a
+  /// free could not be assigned to one of them.
   bool insert(void* context, const Block& block) {
     std::lock_guard lock(mutex_);
     return blocks_.emplace(context, block).second;
@@ -63,8 +63,8 @@ class TakenOver {
 void release_counted(void* context) {
   auto& registry = Registry::of_process();
   const auto block = TakenOver::of_process().take(context);
-  if (!block) return registry.defect("a block of pinned memory was given back twice");
-  // In this order: once the allocator has it, another thread may be given the same block.
+  if (!block) return registry.defect("a block of pinned memory was freed twice");
+  // Report first: after the free another thread may get the same block.
   registry.freed(kCpu, block->address);
   block->deleter(context);
 }
@@ -97,7 +97,7 @@ class HostTap final : public at::HostAllocator {
     return pointer;
   }
 
-  // raw_deleter() stays null, as torch's own is: it would promise that all memory has the same deleter.
+  // raw_deleter() stays null, as torch's own does: otherwise all memory would need the same deleter.
 
   bool is_simple_data_ptr(const c10::DataPtr& pointer) const override { return below_.is_simple_data_ptr(pointer); }
   void copy_data(void* destination, const void* source, std::size_t bytes) const override {
@@ -121,8 +121,8 @@ class HostTap final : public at::HostAllocator {
 };
 
 std::mutex installing_host_tap;
-HostTap* last_host_tap = nullptr;         // The last of them; taps are never destroyed, because storages point to them.
-c10::DeleterFnPtr own_deleter = nullptr;  // That of the allocator below the first tap.
+HostTap* last_host_tap = nullptr;         // The latest tap. Taps are never destroyed, because storages point to them.
+c10::DeleterFnPtr own_deleter = nullptr;  // The deleter of the allocator below the first tap.
 
 }  // namespace
 
@@ -131,7 +131,7 @@ void install_host_tap() {
   std::lock_guard lock(installing_host_tap);
   auto* const current = at::getHostAllocator(c10::kCUDA);
   if (current == last_host_tap) return;
-  // Nothing is allocated for nothing, and yet the deleter is told.
+  // A request for 0 bytes allocates nothing but still returns the deleter.
   if (last_host_tap == nullptr) own_deleter = current->allocate(0).get_deleter();
   last_host_tap = new HostTap(*current);
   // As in install_cpu_tap.
@@ -139,13 +139,13 @@ void install_host_tap() {
     at::setHostAllocator(c10::kCUDA, last_host_tap, static_cast<std::uint8_t>(priority));
     if (at::getHostAllocator(c10::kCUDA) == last_host_tap) return;
   }
-  TORCH_CHECK(false, "the host allocator set with at::setHostAllocator does not give way to one of the same priority");
+  TORCH_CHECK(false, "the host allocator set with at::setHostAllocator cannot be replaced by one of the same priority");
 }
 
 bool adopt_pinned_storage(const c10::Storage& storage) {
   auto* const implementation = storage.unsafeGetStorageImpl();
   if (!storage.device().is_cpu() || storage.data() == nullptr) return false;
-  std::lock_guard lock(installing_host_tap);  // Of two threads that adopt it, the second finds it.
+  std::lock_guard lock(installing_host_tap);  // If two threads adopt the storage, the second finds it.
   if (Registry::of_process().find(kCpu, storage.data())) return true;
   auto& pointer = implementation->_mutable_data_ptr_no_checks();
   if (last_host_tap == nullptr || pointer.get_deleter() != own_deleter || !take_over(pointer)) return false;

@@ -11,14 +11,14 @@
 #include "plimsoll/capture/registry.h"
 
 // [Note: the end of a storage without memory]
-// A storage's data pointer may have a context and a deleter even where its address is null, and the deleter is called
-// when the storage goes. Nothing else tells, on whatever thread, that it does.
+// The data pointer of a storage may have a context and a deleter even if its address is null. The deleter is called
+// when the storage is destroyed. No other hook reports that on all threads.
 
 namespace plimsoll::capture {
 namespace {
 
-/// Which device a noted storage stands for; in the registry it goes by its own address. Never destroyed, because
-/// deleters outlive every static object.
+/// The noted storages and their devices. The registry knows each by the storage's own address. Never destroyed, because
+/// deleters outlive all static objects.
 class Noted {
  public:
   static Noted& of_process() {
@@ -49,7 +49,7 @@ class Noted {
   }
 
   Bytes total(c10::Device device) const {
-    if (count_.load(std::memory_order_acquire) == 0) return 0;  // Asked at every event of a GPU's allocator.
+    if (count_.load(std::memory_order_acquire) == 0) return 0;  // Called at every event of a GPU's allocator.
     std::lock_guard lock(mutex_);
     const auto found = totals_.find(device);
     return found == totals_.end() ? 0 : found->second;
@@ -63,7 +63,7 @@ class Noted {
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Entry> storages_;
   std::unordered_map<c10::Device, Bytes> totals_;
-  std::atomic<std::size_t> count_{0};  ///< of storages
+  std::atomic<std::size_t> count_{0};  ///< Number of storages.
 };
 
 Bytes counted(c10::Device device, Bytes bytes) {

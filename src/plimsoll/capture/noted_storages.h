@@ -7,23 +7,22 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/capture/registry.h"
 
-/// The source for memory that no allocator gives: storages of meta and of fake tensors, which have a size and a device
-/// that they stand for, and no address. Whoever sees the tensors (a dispatch mode) notes their storages; their end is
-/// heard of by itself.
+/// The source for storages without memory: those of meta and fake tensors, which have a size and a nominal device but
+/// no address. A dispatch mode that sees the tensors notes their storages. The end of a storage is observed
+/// automatically.
 namespace plimsoll::capture {
 
-/// The storage counts as so many bytes of `device` from now on (of a GPU in blocks of the caching allocator's, 512
-/// bytes each), until it is destroyed. One that is noted already, or that has memory, is left alone. Returns whether it
-/// was noted now.
+/// Counts the storage as `bytes` of `device` until it is destroyed; on a GPU in blocks of 512 bytes, as the caching
+/// allocator does. Returns false, and does nothing, if the storage is already noted or has memory.
 bool note_storage(const c10::Storage& storage, c10::Device device, Bytes bytes);
 
-/// It has another size now. Nothing happens for one that is not noted.
+/// Sets the new size of a noted storage; does nothing for other storages.
 void noted_storage_resized(const c10::Storage& storage, Bytes bytes);
 
-/// What is noted for a device: beside what its allocator knows of.
+/// The noted bytes of a device. Its allocator does not count them.
 Bytes noted_bytes(c10::Device device);
 
-/// The allocation that a noted storage is.
+/// The allocation of a noted storage.
 std::optional<Registry::Found> find_noted(const c10::Storage& storage);
 
 }  // namespace plimsoll::capture

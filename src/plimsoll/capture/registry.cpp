@@ -11,12 +11,12 @@ namespace {
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-/// "cpu" and "cpu:0" are one device.
+/// "cpu" and "cpu:0" are the same device.
 c10::Device normal(c10::Device device) { return device.is_cpu() ? c10::Device(c10::kCPU) : device; }
 
 }  // namespace
 
-// A forked child starts with a lock that nobody holds, and without listeners: those of its parent watch the parent.
+// A forked child starts with a free lock and without listeners: its parent's listeners observe the parent.
 Registry& Registry::of_process() {
   static auto* const registry = [] {
     pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
@@ -52,7 +52,7 @@ void Registry::subscribe(Listener& listener) {
   TORCH_INTERNAL_ASSERT(std::find(listeners_.begin(), listeners_.end(), &listener) == listeners_.end());
   for (const auto& of_device : devices_) {
     if (of_device->reserved > 0) listener.segment(of_device->device, static_cast<std::int64_t>(of_device->reserved));
-    // In the order in which they were made, so that a log of it repeats.
+    // In the order of allocation, so that a log of it is reproducible.
     std::vector<Allocation> alive;
     for (const auto& [address, block] : of_device->blocks) {
       alive.push_back({block.id, of_device->device, block.bytes, block.stream, address});
@@ -76,7 +76,7 @@ void Registry::allocated(c10::Device device, const void* address, Bytes bytes, l
   auto& of_device = blocks_of(normal(device));
   const auto [entry, is_new] = of_device.blocks.emplace(number(address), Block{});
   if (!is_new) {
-    // It was freed past us, or another source saw it first: either way this is what it is now.
+    // Its free was missed, or another source reported it first. The new values are correct in both cases.
     of_device.total -= entry->second.bytes;
     for (auto* listener : listeners_) listener->freed(entry->second.id);
   }

@@ -17,31 +17,32 @@
 namespace plimsoll::capture {
 
 inline const c10::Device kCpu(c10::kCPU);
-/// Of memory that no stream owns.
+/// The stream of memory that belongs to no stream.
 inline constexpr ledger::StreamId kNoStream{0};
 
-/// Which addresses are allocated, and who hears of it. The sources (CPU tap, host tap, CUDA trace, reporting channel)
-/// tell it; there is one in the process, and it is never destroyed, because deleters outlive every static object.
+/// Maps addresses to allocations and passes events to listeners. The sources (CPU tap, host tap, CUDA trace, reporting
+/// channel) report to it. The process has one registry, which is never destroyed, because deleters outlive all static
+/// objects.
 ///
-/// Thread-safe. Lock order: the allocator's own lock, then this one, then whatever a listener locks. Whoever calls in
-/// here holds no lock that a listener takes.
+/// Thread-safe. Lock order: the allocator's lock, the registry's, the listener's. REQUIRES for all calls: the caller
+/// holds no lock that a listener takes.
 class Registry {
  public:
   static Registry& of_process();
 
-  /// From now on `listener` hears of everything; first of all that is alive. REQUIRES: not subscribed.
+  /// Reports the live allocations to `listener`, then every event. REQUIRES: `listener` is not subscribed.
   void subscribe(Listener& listener);
-  /// When this returns, `listener` is called no more.
+  /// `listener` is not called after this returns.
   void unsubscribe(Listener& listener);
   bool has_listeners() const { return listening_.load(std::memory_order_acquire); }
 
-  /// A source found new memory. What was known at that address is gone. Null addresses are no memory.
+  /// A source found new memory. It replaces a known allocation at this address. Null addresses are ignored.
   void allocated(c10::Device device, const void* address, Bytes bytes, ledger::StreamId stream) noexcept;
-  /// Nothing happens for an address that is not known: it was made when nobody listened.
+  /// Ignores unknown addresses: they were allocated while no listener was subscribed.
   void freed(c10::Device device, const void* address) noexcept;
   void resized(c10::Device device, const void* address, Bytes bytes) noexcept;
-  /// All that is allocated there is `total`; what is not known of it, the block at `address` has beyond `bytes`.
-  /// Returns false where that cannot be: there is no such block, or too much is known.
+  /// Adds the difference between `total`, the allocator's total for the device, and the known total to the block at
+  /// `address`, which has `bytes` so far. Returns false if `address` is null or the known total exceeds `total`.
   bool settle(c10::Device device, const void* address, Bytes bytes, Bytes total) noexcept;
   void segment(c10::Device device, std::int64_t delta) noexcept;
   void defect(const char* what) noexcept;
@@ -50,9 +51,9 @@ class Registry {
     ledger::AllocationId id{};
     Bytes bytes = 0;
   };
-  /// The allocation that begins at this address.
+  /// The allocation that starts at this address.
   std::optional<Found> find(c10::Device device, const void* address) const;
-  /// What is known to be allocated there, in all.
+  /// The known allocated bytes of the device.
   Bytes total(c10::Device device) const;
 
  private:
@@ -70,7 +71,7 @@ class Registry {
 
   DeviceBlocks& blocks_of(c10::Device device);
   const DeviceBlocks* known_blocks_of(c10::Device device) const;
-  void resize(DeviceBlocks& of_device, const void* address, Bytes bytes) noexcept;  ///< REQUIRES: the lock.
+  void resize(DeviceBlocks& of_device, const void* address, Bytes bytes) noexcept;  ///< REQUIRES: the lock is held.
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<DeviceBlocks>> devices_;

@@ -27,7 +27,7 @@ class ReportingScope::Channel final : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t total_allocated, std::size_t total_reserved,
                          c10::Device device) override {
-    // CPU and CUDA have sources of their own, which see every thread.
+    // CPU and CUDA have their own sources, which see all threads.
     if (!device.is_cpu() && !device.is_cuda()) {
       auto& registry = Registry::of_process();
       if (bytes >= 0) {
@@ -46,7 +46,7 @@ class ReportingScope::Channel final : public c10::MemoryReportingInfoBase {
 
   bool memoryProfilingEnabled() const override { return true; }
 
-  /// Who had the channel: a profiler, or an outer scope. It outlives this one, because scopes nest.
+  /// The previous holder of the channel: a profiler or an outer scope. Scopes nest, so it outlives this one.
   c10::MemoryReportingInfoBase* before = nullptr;
   std::shared_ptr<c10::ThreadLocalDebugInfo> stack_before;
 };
@@ -59,7 +59,7 @@ ReportingScope::ReportingScope() : channel_(std::make_shared<Channel>()) {
 }
 
 ReportingScope::~ReportingScope() {
-  // A profiler that was started inside and still runs keeps its place.
+  // A profiler that started inside the scope and still runs keeps the channel.
   if (current_reporter() == channel_.get()) c10::ThreadLocalDebugInfo::_forceCurrentDebugInfo(channel_->stack_before);
 }
 

@@ -2,18 +2,18 @@
 
 #include <memory>
 
-/// The source for every other device (XPU, MPS, one of the user's own): the channel through which allocators report to
-/// torch's profiler.
+/// The source for all other devices (XPU, MPS, user devices): the channel through which allocators report to torch's
+/// profiler.
 
 namespace plimsoll::capture {
 
-/// Whether this process knows a device that has no source of its own. Where it knows none, nobody needs the channel,
-/// and torch's CPU allocator, which reports to it too, is spared the work.
+/// Whether the process has a device without a source of its own. If not, the channel stays closed, because torch's CPU
+/// allocator reports to it too, at a cost.
 bool has_other_devices();
 
-/// While it lives, what allocators report on this thread, and on the threads that autograd runs for it, is heard. A
-/// profiler that was started before goes on hearing it too; one that is started inside takes the channel over until it
-/// stops, and missed() tells that it did.
+/// Observes allocator reports on this thread, and on autograd threads that work for it. A profiler that was started
+/// earlier still receives the reports. A profiler that starts inside the scope takes the channel until it stops;
+/// missed() tells.
 class ReportingScope {
  public:
   ReportingScope();
@@ -21,7 +21,7 @@ class ReportingScope {
   ReportingScope(const ReportingScope&) = delete;
   ReportingScope& operator=(const ReportingScope&) = delete;
 
-  /// Whether somebody else holds the channel now.
+  /// Whether a profiler holds the channel now.
   bool missed() const;
 
  private:

@@ -26,13 +26,13 @@ constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::
 Bytes allocator_active() { return allocator::getDeviceStats(0).active_bytes[kAll].current; }
 std::int64_t allocator_reserved() { return allocator::getDeviceStats(0).reserved_bytes[kAll].current; }
 
-/// Sizes of all kinds: small and large pool, with rests that are split off and rests that are not.
+/// Random sizes for the small and the large pool, with remainders that are split off and remainders that are not.
 std::int64_t some_size(std::mt19937& random) {
   const std::int64_t limits[] = {600, 5000, 900'000, 1'300'000, 9'000'000, 30'000'000};
   return 1 + static_cast<std::int64_t>(random() % limits[random() % std::size(limits)]);
 }
 
-TEST_CASE("storages that only stand for memory of the GPU are counted beside what its allocator counts") {
+TEST_CASE("noted storages of a GPU are counted in addition to its allocator's blocks") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto fake = at::empty({1000}, at::TensorOptions().device(c10::kMeta).dtype(at::kByte));
@@ -47,7 +47,7 @@ TEST_CASE("storages that only stand for memory of the GPU are counted beside wha
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("the books are the allocator's, to the byte, after every event") {
+TEST_CASE("the books equal the allocator's to the byte after every event") {
   RecordingListener listener;
   const Subscription subscription(listener);
   std::mt19937 random(11);
@@ -63,19 +63,19 @@ TEST_CASE("the books are the allocator's, to the byte, after every event") {
       tensors.pop_back();
     }
     if (i % 500 == 499) allocator::emptyCache();
-    if (i % 3 == 0) continue;  // Several events between two looks.
+    if (i % 3 == 0) continue;  // Several events between two reads.
     settle();
     REQUIRE(listener.total(kGpu) == allocator_active());
     REQUIRE(listener.reserved["cuda:0"] == allocator_reserved());
   }
-  CHECK(listener.resizes > 0);  // Blocks with a rest did occur.
+  CHECK(listener.resizes > 0);  // Some blocks had a remainder.
   tensors.clear();
   settle();
   CHECK(listener.total(kGpu) == allocator_active());
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("what was allocated before is found, with the size of its block") {
+TEST_CASE("existing allocations are found, with the sizes of their blocks") {
   std::vector<at::Tensor> before;
   for (const auto size : {100, 2'500'000, 19'500'000}) before.push_back(at::empty({size}, kOnGpu));
   RecordingListener listener;
@@ -85,7 +85,7 @@ TEST_CASE("what was allocated before is found, with the size of its block") {
   for (const auto& tensor : before) CHECK(find(tensor).has_value());
 }
 
-TEST_CASE("a look on one thread while another allocates is true") {
+TEST_CASE("a read on one thread is exact while another thread allocates") {
   RecordingListener listener;
   const Subscription subscription(listener);
   std::atomic<bool> stop{false};
@@ -102,7 +102,7 @@ TEST_CASE("a look on one thread while another allocates is true") {
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("an allocation that fails leaves the books as they are") {
+TEST_CASE("a failed allocation does not change the books") {
   RecordingListener listener;
   const Subscription subscription(listener);
   settle();
@@ -112,7 +112,7 @@ TEST_CASE("an allocation that fails leaves the books as they are") {
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("torch's memory history may be on") {
+TEST_CASE("the trace works with torch's memory history enabled") {
   RecordingListener listener;
   const Subscription subscription(listener);
   allocator::recordHistory(true, nullptr, 1000, c10::CachingDeviceAllocator::RecordContext::NEVER, false, {});
@@ -140,7 +140,7 @@ TEST_CASE("a matrix product's workspace is found") {
   for (const auto& [device, address] : workspaces) CHECK(Registry::of_process().find(device, address).has_value());
 }
 
-TEST_CASE("what the allocator says itself can be asked for GPUs alone") {
+TEST_CASE("the allocator's own total exists only for GPUs") {
   RecordingListener listener;
   const Subscription subscription(listener);
   CHECK(cuda_active_bytes(kGpu) == allocator_active());

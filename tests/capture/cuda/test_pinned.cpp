@@ -27,13 +27,13 @@ const auto kPinned = at::TensorOptions().dtype(at::kByte).pinned_memory(true);
 
 at::Tensor pinned(std::int64_t bytes) { return at::empty({bytes}, kPinned); }
 
-at::Tensor before_any_tap = pinned(100);  // No test has run yet.
+at::Tensor before_any_tap = pinned(100);  // Made before the first test.
 
 at::HostAllocator& host_allocator() { return *at::getHostAllocator(at::kCUDA); }
-/// What the host allocator counts itself.
+/// The active bytes in the host allocator's own statistics.
 Bytes allocator_active() { return host_allocator().get_stats().active_bytes.current; }
 
-/// What is heard of the CPU less what its ordinary allocator counts: what is pinned.
+/// The CPU bytes that the listener received, without those of the ordinary CPU allocator: the pinned bytes.
 class Heard {
  public:
   explicit Heard(const RecordingListener& listener) : listener_(listener), before_(unexplained()) {}
@@ -46,14 +46,14 @@ class Heard {
   Bytes before_;
 };
 
-/// A copy on a stream of its own, after which the block is the stream's to read.
+/// Copies on a separate stream, so that this stream uses the block.
 void copy_to_gpu(const at::Tensor& tensor) {
   static const auto stream = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(stream);
   tensor.to(kGpu, /*non_blocking=*/true);
 }
 
-TEST_CASE("pinned memory is host memory in the books, with the size of its block, and freed it is gone") {
+TEST_CASE("pinned memory counts as host memory with the size of its block, until it is freed") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -74,7 +74,7 @@ TEST_CASE("pinned memory is host memory in the books, with the size of its block
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("what is heard of pinned memory is what the host allocator counts, also of frees on other threads") {
+TEST_CASE("the pinned bytes equal the host allocator's count, also after frees on other threads") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -94,7 +94,7 @@ TEST_CASE("what is heard of pinned memory is what the host allocator counts, als
       tensors.pop_back();
     }
     if (i % 5 != 0) continue;
-    host_allocator().empty_cache();  // It looks at events: what streams have done with is no longer active.
+    host_allocator().empty_cache();  // Checks the events: blocks that streams no longer use become inactive.
     REQUIRE(heard.pinned() == allocator_active() - active_before);
   }
   tensors.clear();
@@ -104,7 +104,7 @@ TEST_CASE("what is heard of pinned memory is what the host allocator counts, als
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("a block above the threshold of rounding counts what was asked for, as the host allocator counts it") {
+TEST_CASE("a block above the rounding threshold counts the requested bytes, as in the host allocator") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -125,7 +125,7 @@ TEST_CASE("a block above the threshold of rounding counts what was asked for, as
   }
 }
 
-TEST_CASE("threads that pin memory at once are all heard") {
+TEST_CASE("concurrent allocations of pinned memory are all reported") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -150,8 +150,8 @@ TEST_CASE("threads that pin memory at once are all heard") {
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("a pinned tensor made when nobody listened is adopted with its end and its resizing") {
-  auto tensor = pinned(3000);  // The tap, if it is there at all, has no listener.
+TEST_CASE("a pinned tensor made without listeners can be adopted; its free and resize are reported") {
+  auto tensor = pinned(3000);  // The tap, if installed, has no listener.
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -169,7 +169,7 @@ TEST_CASE("a pinned tensor made when nobody listened is adopted with its end and
   CHECK(listener.defects.empty());
 }
 
-TEST_CASE("a pinned tensor made before there was a tap is adopted too") {
+TEST_CASE("a pinned tensor that is older than the tap can be adopted") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const Heard heard(listener);
@@ -183,7 +183,7 @@ TEST_CASE("a pinned tensor made before there was a tap is adopted too") {
   CHECK(heard.pinned() == 0);
 }
 
-TEST_CASE("what is pinned by others, and memory that is not pinned, is not taken for the host allocator's") {
+TEST_CASE("memory pinned outside the allocator, and memory that is not pinned, cannot be adopted") {
   RecordingListener listener;
   const Subscription subscription(listener);
   const auto owner = pinned(64);
@@ -195,8 +195,8 @@ TEST_CASE("what is pinned by others, and memory that is not pinned, is not taken
   CHECK_FALSE(adopt_pinned_storage(pinned(0).storage()));
 }
 
-/// Gives a block of 16 KiB back and says whether the allocator keeps counting it, as it does for a stream's sake until
-/// it looks at the stream's events; a block that no stream uses it takes back at once.
+/// Frees a block of 16 KiB. Returns whether the allocator still counts it, because a stream uses it. The allocator
+/// takes an unused block back at once.
 bool kept_for_a_stream(at::Tensor tensor, bool used, std::int64_t offset) {
   if (used) copy_to_gpu(tensor.slice(0, offset));
   host_allocator().empty_cache();
@@ -208,7 +208,7 @@ bool kept_for_a_stream(at::Tensor tensor, bool used, std::int64_t offset) {
   return kept;
 }
 
-TEST_CASE("a block that a stream uses is kept for it, heard of or not, adopted or not, and by a slice too") {
+TEST_CASE("a block in use by a stream is kept, with or without a listener, adopted or not, also for a slice") {
   for (const bool used : {false, true}) {
     for (const std::int64_t offset : {0, 100}) {
       CHECK(kept_for_a_stream(pinned(10'000), used, offset) == used);
@@ -222,9 +222,9 @@ TEST_CASE("a block that a stream uses is kept for it, heard of or not, adopted o
   }
 }
 
-TEST_CASE("pinned memory may outlive its listener, and the program's statics") {
+TEST_CASE("pinned memory may outlive its listener and the program's static objects") {
   at::Tensor longer;
-  static at::Tensor longest;  // Given back at exit.
+  static at::Tensor longest;  // Freed at exit.
   {
     RecordingListener listener;
     const Subscription subscription(listener);
@@ -237,7 +237,7 @@ TEST_CASE("pinned memory may outlive its listener, and the program's statics") {
   CHECK(Registry::of_process().total(kCpu) == known - 131'072);
 }
 
-/// Stands for a host allocator of the user's, which hands on what the one before it makes.
+/// A user's host allocator that forwards to the previous one.
 struct UsersHostAllocator final : at::HostAllocator {
   explicit UsersHostAllocator(at::HostAllocator& before) : before(before) {}
   c10::DataPtr allocate(std::size_t bytes) override { return before.allocate(bytes); }
@@ -261,9 +261,9 @@ struct UsersHostAllocator final : at::HostAllocator {
   mutable int calls = 0;
 };
 
-TEST_CASE("a host allocator that is set later is tapped too: it is asked everything, and its memory is heard once") {
+TEST_CASE("a host allocator that is set later is tapped: it receives every call, and its memory is reported once") {
   auto& before = host_allocator();
-  auto* const users = new UsersHostAllocator(before);  // Allocators are for ever.
+  auto* const users = new UsersHostAllocator(before);  // Allocators are never destroyed.
   at::setHostAllocator(at::kCUDA, users);
   RecordingListener listener;
   const Subscription subscription(listener);
@@ -285,7 +285,7 @@ TEST_CASE("a host allocator that is set later is tapped too: it is asked everyth
     tap.release_pool({1, 0});
     CHECK(users->calls == 8);
     CHECK_THROWS_AS(tap.copy_data(tensor.mutable_data_ptr(), tensor.const_data_ptr(), 0), c10::NotImplementedError);
-    CHECK(users->calls == 9);  // It is torch's own that copies nothing.
+    CHECK(users->calls == 9);  // torch's own copy_data is not implemented.
     CHECK_FALSE(static_cast<bool>(tap.raw_deleter()));
   }
   CHECK(heard.pinned() == 0);

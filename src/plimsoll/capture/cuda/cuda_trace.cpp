@@ -18,12 +18,11 @@
 #include "plimsoll/capture/registry.h"
 
 // [Note: the size of a block]
-// The trace tells what was asked for; the allocator counts the block it took, which is larger by rounding and by a rest
-// that is too small to be split off. It changes its statistics right after telling of the block, under the same lock.
-// So the last block of a device is *unsettled*: the registry has its size rounded up to the allocator's smallest unit,
-// which is right most of the time and never too much; at the next event of the device, or when somebody wants to look,
-// the allocator's total says by how much it is short. One look at the statistics for each block, and the books are the
-// allocator's own.
+// The trace reports the requested size. The allocator counts the block, which is larger because of rounding and of
+// remainders too small to split. It updates its statistics right after the report, under the same lock. So the last
+// block of a device is *unsettled*: the registry has its size rounded up to the allocator's smallest unit, which is
+// usually right and never too large. At the next event of the device, or the next read of the books, the allocator's
+// total gives the difference. One read of the statistics for each block makes the books exact.
 
 namespace plimsoll::capture {
 
@@ -43,14 +42,14 @@ class CudaTrace {
 
   void start() {
     std::lock_guard lock(starting_);
-    if (started_) update_workspace_sizes();  // They may be set anew.
+    if (started_) update_workspace_sizes();  // The sizes may have changed.
     if (waits_ && !allocator::get()->initialized()) return;
     if (started_ || !at::globalContext().hasCUDA() || c10::cuda::device_count() == 0) return;
-    TORCH_CHECK(
-        std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr && allocator::get()->name() == "native",
-        "CUDA memory is seen through the trace of torch's own caching allocator, and this process uses another one (",
-        allocator::get()->name(), "). Leave out backend:cudaMallocAsync and PYTORCH_NO_CUDA_MEMORY_CACHING.");
-    // The allocator of a device that is not there yet would not be listened to.
+    TORCH_CHECK(std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr && allocator::get()->name() == "native",
+                "CUDA memory is observed through the trace of torch's caching allocator, but this process uses another "
+                "allocator (",
+                allocator::get()->name(), "). Leave out backend:cudaMallocAsync and PYTORCH_NO_CUDA_MEMORY_CACHING.");
+    // The trace would miss the allocator of a device that is not initialised.
     at::globalContext().lazyInitDevice(c10::kCUDA);
     for (c10::DeviceIndex index = 0; index < c10::cuda::device_count(); ++index) devices_.emplace_back(index);
     allocator::get()->attachAllocatorTraceTracker([this](const TraceEntry& entry) { heard(entry); });
@@ -66,7 +65,7 @@ class CudaTrace {
     for (std::size_t index = 0; index < devices_.size(); ++index) {
       auto& device = devices_[index];
       if (!device.touched.exchange(false, std::memory_order_acq_rel)) continue;
-      // Another thread may allocate between the look at the statistics and the look at the last block; then look again.
+      // Another thread may allocate between the read of the statistics and that of the last block; then try again.
       for (;;) {
         const auto version = device.version.load(std::memory_order_acquire);
         const auto active = active_bytes(static_cast<c10::DeviceIndex>(index));
@@ -92,10 +91,10 @@ class CudaTrace {
  private:
   static constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-  /// Guarded by the device's lock in the allocator, and by its own against a settling thread.
+  /// Guarded by the device's lock in the allocator; the mutex guards against a thread that settles.
   struct Device {
     explicit Device(c10::DeviceIndex index) : device(c10::kCUDA, index) {}
-    Device(Device&& other) noexcept : device(other.device) {}  // Only for the vector, before anything is in it.
+    Device(Device&& other) noexcept : device(other.device) {}  // Only for the vector, while the device is empty.
 
     const c10::Device device;
     std::mutex mutex;
@@ -150,12 +149,12 @@ class CudaTrace {
     if (device.unsettled != nullptr) settle(device, active_bytes(device.device.index()));
   }
 
-  /// REQUIRES: device.mutex is held, and no event came since `active` was read.
+  /// REQUIRES: device.mutex is held, and the device had no event since `active` was read.
   static void settle(Device& device, Bytes active) noexcept {
     auto& registry = Registry::of_process();
     const auto* const last = std::exchange(device.unsettled, nullptr);
     if (!registry.settle(device.device, last, device.unsettled_bytes, active + noted_bytes(device.device))) {
-      registry.defect("the books of a GPU and its allocator's do not agree: memory was allocated or freed unseen");
+      registry.defect("the books of a GPU do not agree with its allocator: an allocation or a free was missed");
     }
   }
 
@@ -197,6 +196,7 @@ std::optional<Bytes> cuda_active_bytes(c10::Device device) {
   return CudaTrace::active_bytes(device.index());
 }
 
+std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() { return find_cuda_workspaces(); }
 std::uint64_t cuda_workspaces_version() { return CudaTrace::of_process().workspaces_version(); }
 
 }  // namespace plimsoll::capture

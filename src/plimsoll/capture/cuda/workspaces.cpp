@@ -6,12 +6,9 @@
 #include <map>
 #include <shared_mutex>
 #include <tuple>
-#include <utility>
-
-#include "plimsoll/capture/cuda_trace.h"
 
 // torch declares these in ATen/cuda/CUDAContextLight.h, which includes the headers of cuSPARSE, cuBLAS and cuSOLVER:
-// wheels of hundreds of megabytes, for four functions.
+// wheels of hundreds of megabytes for four functions.
 namespace at::cuda {
 
 struct WorkspaceMapWithMutex {
@@ -31,7 +28,7 @@ namespace plimsoll::capture {
 std::size_t cublas_workspace_bytes() { return at::cuda::getChosenWorkspaceSize(); }
 std::size_t cublaslt_workspace_bytes() { return at::cuda::getCUDABlasLtWorkspaceSize(); }
 
-std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() {
+std::vector<std::pair<c10::Device, const void*>> find_cuda_workspaces() {
   std::vector<std::pair<c10::Device, const void*>> found;
   for (auto* workspaces :
        {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
