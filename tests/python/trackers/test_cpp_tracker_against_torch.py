@@ -165,5 +165,5 @@ def test_an_allocator_without_a_trace_is_refused(seen):
         env={**os.environ, "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
     )
     assert done.returncode != 0
-    assert "CUDA memory is seen through the trace of torch's own caching allocator" in done.stderr
+    assert "CUDA memory is observed through the trace of torch's caching allocator" in done.stderr
     assert "cudaMallocAsync" in done.stderr
