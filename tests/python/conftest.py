@@ -13,10 +13,18 @@ from typing import Any, NamedTuple
 import needs
 import pytest
 from needs import HOME
+from pretend_gpu_tests import PretendGpuFile
 
 sys.path.insert(0, str(HOME / "python"))
 # The CPU's kernels without matrix tiles (AMX): there are virtual machines that announce them, and die of them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    """Files of `on_pretend_gpu` import torch at their top: see pretend_gpu_tests.py."""
+    if module_path.parent.name == "on_pretend_gpu":
+        return PretendGpuFile.from_parent(parent, path=module_path)
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -24,7 +32,7 @@ def pytest_collection_modifyitems(items):
     """Tests that share a module's fixture run on one of xdist's workers, so that it is made once: most are whole trainings.
     First: xdist looks at the marks in the same hook."""
     for item in items:
-        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if any(fixture.scope == "module" for named in fixtures for fixture in named):
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
 

@@ -1,8 +1,6 @@
-"""Tensors without memory that come up in the midst of a tracker's scope, beside torch's tracker in the same process: claims
-(test_trackers_meta.py)."""
+"""Tensors without memory that are made while a tracker is entered, compared with torch's tracker in the same process."""
 
 import torch
-from claims import claim, main
 from plimsoll.trackers import fake
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -28,7 +26,7 @@ def looking():
 
 
 def seen(kind, run, *made):
-    """What it says of meta after run() in its scope: now, of modules, and at most."""
+    """The tracker's report on device meta after run() in its scope: current, by module, and peak."""
     tracker = kind()
     with tracker:
         kept = run(*made)  # noqa: F841  (keeps the tensors alive until the snapshots are taken)
@@ -46,21 +44,19 @@ def seen(kind, run, *made):
 
 
 def check_same(run, make=tuple):
-    """`make`: what is made before the scope, for each tracker anew."""
+    """`make` builds the arguments of `run` before the scope, once for each tracker."""
     ours, theirs = seen(MemTracker, run, *make()), seen(TorchsTracker, run, *make())
     for what, said in theirs.items():
-        assert ours[what] == said, f"{what}: {ours[what]} where torch's has {said}"
+        assert ours[what] == said, f"{what}: {ours[what]} but torch's reports {said}"
     assert theirs["most"] > 0
     assert not _get_current_dispatch_mode_stack()
 
 
-@claim
-def a_module_that_is_made_on_meta_in_the_scope_is_seen():
+def test_a_module_made_on_meta_in_the_scope_is_counted():
     check_same(lambda: nn.Linear(8, 8, device="meta")(batch()))
 
 
-@claim
-def training_on_meta_is_seen():
+def test_training_on_meta_is_counted():
     def run():
         model = build()
         optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
@@ -71,8 +67,7 @@ def training_on_meta_is_seen():
     check_same(run)
 
 
-@claim
-def a_device_scope_of_meta_is_seen():
+def test_a_device_scope_of_meta_is_counted():
     def run():
         with torch.device("meta"):
             model = build(device=None)
@@ -81,18 +76,15 @@ def a_device_scope_of_meta_is_seen():
     check_same(run)
 
 
-@claim
-def a_model_that_was_made_before_is_seen_when_it_runs():
+def test_a_model_made_before_the_scope_is_counted_when_it_runs():
     check_same(lambda model: model(batch()).sum().backward(), lambda: (build(),))
 
 
-@claim
-def keyword_arguments_alone_are_enough():
+def test_a_model_called_with_keywords_only_is_counted():
     check_same(lambda model, inputs: model(input=inputs), lambda: (nn.Linear(8, 8, device="meta"), batch()))
 
 
-@claim
-def recomputation_on_meta_is_seen():
+def test_recomputation_on_meta_is_counted():
     def run():
         model, inputs = build(), batch().requires_grad_()
         checkpoint(model, inputs, use_reentrant=False).sum().backward()
@@ -100,11 +92,10 @@ def recomputation_on_meta_is_seen():
 
     ours, theirs = seen(MemTracker, run), seen(TorchsTracker, run)
     for what in ("now", "most", "own"):
-        assert ours[what] == theirs[what], f"{what}: {ours[what]} where torch's has {theirs[what]}"
+        assert ours[what] == theirs[what], f"{what}: {ours[what]} but torch's reports {theirs[what]}"
 
 
-@claim
-def fake_tensors_of_a_mode_that_is_over_are_seen():
+def test_fake_tensors_are_counted_after_their_mode_has_ended():
     def make():
         with FakeTensorMode():
             return nn.Linear(8, 8), torch.empty(2, 8)
@@ -118,20 +109,18 @@ def fake_tensors_of_a_mode_that_is_over_are_seen():
     assert said(MemTracker) == said(TorchsTracker) == 4 * (64 + 8)
 
 
-@claim
-def nothing_is_looked_at_without_a_reason():
-    """Every operator would cost more: on a GPU, where models have memory, there is no mode."""
+def test_no_dispatch_mode_is_entered_for_tensors_with_memory():
+    """A mode slows every operator, so a model with memory on a GPU gets no mode."""
     with MemTracker():
         model = build("cuda")
         model(torch.ones(2, 8, device="cuda")).sum().backward()
         assert not looking()
-        with FakeTensorMode():  # Another's: torch's tracker passes over it, too.
+        with FakeTensorMode():  # A mode of the script: torch's tracker ignores it too.
             nn.Linear(8, 8)(torch.empty(2, 8))
         assert not looking()
 
 
-@claim
-def a_model_that_is_trained_elsewhere_is_looked_at_until_then():
+def test_the_dispatch_mode_ends_once_the_model_has_memory():
     with MemTracker() as tracker:
         model = build()
         assert looking()
@@ -144,8 +133,7 @@ def a_model_that_is_trained_elsewhere_is_looked_at_until_then():
     assert not looking()
 
 
-@claim
-def a_mode_of_the_scripts_own_ends_as_it_began():
+def test_a_dispatch_mode_of_the_script_ends_as_it_began():
     class Counting(TorchDispatchMode):
         count = 0
 
@@ -164,8 +152,7 @@ def a_mode_of_the_scripts_own_ends_as_it_began():
         assert tracker.get_tracker_snapshot()[META]["Parameter"] == sum(p.nbytes for p in model.parameters())
 
 
-@claim
-def two_trackers_look_once():
+def test_two_trackers_share_one_dispatch_mode():
     with MemTracker() as outer:
         with MemTracker() as inner:
             model = build()
@@ -177,8 +164,7 @@ def two_trackers_look_once():
         assert tracker.get_tracker_snapshot()[META]["Parameter"] == sum(p.nbytes for p in model.parameters())
 
 
-@claim
-def hooks_are_gone_with_the_scope():
+def test_global_hooks_are_removed_with_the_scope():
     module = nn.modules.module
     lists = (
         module._global_forward_pre_hooks,
@@ -188,7 +174,3 @@ def hooks_are_gone_with_the_scope():
     with MemTracker():
         assert all(lists)
     assert not any(lists)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,14 @@
-"""Claims of test_trackers_use.py about what is raised in a tracker's scope, and what the scope leaves behind."""
+"""Exceptions in a tracker's scope: they reach the script, and the scope leaves nothing patched."""
 
+import contextlib
 import gc
 import re
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch_patch_points
-from claims import claim, main
-from small_training import raises, step
+from small_training import step
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -17,7 +18,7 @@ from plimsoll import FSDPMemTracker, MemTracker, ModTracker
 
 
 class Breaking(nn.Module):
-    """A checkpointed layer and a plain one, and an exception in one place of a step."""
+    """A checkpointed layer, a plain layer, and an exception in one place of a step."""
 
     def __init__(self, device):
         super().__init__()
@@ -37,7 +38,7 @@ class Breaking(nn.Module):
 
 
 def breaking(sharded):
-    """(a training that is under way, its optimizer's step included)."""
+    """Model, optimizer and batch of a training after its first step."""
     model = Breaking("cuda" if sharded else "cpu")
     if sharded:
         for part in (model.inner, model.outer, model):
@@ -49,33 +50,34 @@ def breaking(sharded):
     return model, optimizer, batch
 
 
-EXCHANGED = {"_CheckpointFrame.__init__", "CheckpointFunction.forward"}
+PATCHED = {"_CheckpointFrame.__init__", "CheckpointFunction.forward"}
 
 
-OF_FSDP2 = {"FSDPParamGroup.unshard", "FSDPParamGroup.post_backward", "FSDPParam.all_gather_inputs", "FSDPState.init",
+PATCHED_IN_FSDP2 = {"FSDPParamGroup.unshard", "FSDPParamGroup.post_backward", "FSDPParam.all_gather_inputs", "FSDPState.init",
             "torch.distributed.fsdp._fully_shard._fsdp_collectives.torch"}  # fmt: skip
 
 
-def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter"):
-    """But that a tracker of memory names gradients by one hook on each parameter, under FSDP2 on whole ones, until it is dropped."""
+def check_scope_restores_everything(make, sharded, expected, hooked="parameter"):
+    """Exception: until it is dropped, a memory tracker keeps one hook on each parameter, under FSDP2 on each unsharded one."""
     for place in ("nowhere", "forward", "backward", "step"):
         training = model, optimizer, _ = breaking(sharded)
-        before = torch_patch_points.there_is(model, optimizer)
+        before = torch_patch_points.current(model, optimizer)
         tracker, within = make(model, optimizer), set()
 
         def tracked(scope=tracker, training=training, before=before, within=within):
             with scope:
-                within.update(torch_patch_points.changed(before, torch_patch_points.there_is(*training[:2])))
+                within.update(torch_patch_points.changed(before, torch_patch_points.current(*training[:2])))
                 step(*training)
 
         def left(training=training, before=before):
             return [
                 re.sub(r"\d+", "_", name)
-                for name in torch_patch_points.changed(before, torch_patch_points.there_is(*training[:2]))
+                for name in torch_patch_points.changed(before, torch_patch_points.current(*training[:2]))
             ]
 
         model.breaks = place
-        tracked() if place == "nowhere" else raises(KeyError, "broken", tracked)
+        with contextlib.nullcontext() if place == "nowhere" else pytest.raises(KeyError, match="broken"):
+            tracked()
         hooks_left = [f"{hooked} {name}._backward_hooks[_]" for name, _ in model.named_parameters()] if hooked else []
         assert left() == sorted(hooks_left), (place, left())
         assert within >= expected, expected - within
@@ -87,29 +89,26 @@ def a_scope_leaves_all_as_it_was(make, sharded, expected, hooked="parameter"):
         assert left() == [], (place, left())
 
 
-@claim
-def an_exception_passes_and_leaves_nothing_behind():
+def test_an_exception_leaves_nothing_patched():
     def registered(model, optimizer):
         tracker = MemTracker()
         tracker.track_external(model, optimizer)
         return tracker
 
-    a_scope_leaves_all_as_it_was(registered, False, EXCHANGED)
-    a_scope_leaves_all_as_it_was(lambda *_: ModTracker(), False, set(), hooked=None)
+    check_scope_restores_everything(registered, False, PATCHED)
+    check_scope_restores_everything(lambda *_: ModTracker(), False, set(), hooked=None)
 
 
-@claim
-def an_exception_under_fsdp_passes_and_leaves_nothing_behind():
+def test_an_exception_under_fsdp_leaves_nothing_patched():
     dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     try:
-        expected = EXCHANGED | OF_FSDP2
-        a_scope_leaves_all_as_it_was(FSDPMemTracker, True, expected, hooked="whole parameter")
+        expected = PATCHED | PATCHED_IN_FSDP2
+        check_scope_restores_everything(FSDPMemTracker, True, expected, hooked="whole parameter")
     finally:
         dist.destroy_process_group()
 
 
-@claim
-def a_step_that_raises_is_over():
+def test_an_optimizer_step_that_raises_has_ended():
     class Broken(torch.optim.SGD):
         breaks = True
 
@@ -124,18 +123,18 @@ def a_step_that_raises_is_over():
     tracker.track_external(model, optimizer)
     with tracker:
         model(torch.ones(2, 8)).sum().backward()
-        raises(ArithmeticError, "no step", optimizer.step)
+        with pytest.raises(ArithmeticError, match="no step"):
+            optimizer.step()
         out = model(torch.ones(2, 8))
         kept = tracker.get_tracker_snapshot()[torch.device("cpu")]
-        assert kept["Activation"] == out.nbytes, kept  # The step was found to be gone by the module's forward.
+        assert kept["Activation"] == out.nbytes, kept  # The forward notices that the step has ended.
         optimizer.breaks = False
         out.sum().backward()
         optimizer.step()
     assert "_init_group" not in vars(optimizer)
 
 
-@claim
-def a_closure_runs_its_forward_within_the_step():
+def test_the_forward_of_a_closure_runs_within_the_step():
     model = nn.Linear(8, 8)
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
     tracker = MemTracker()
@@ -153,8 +152,7 @@ def a_closure_runs_its_forward_within_the_step():
     assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Optstate"] > 0
 
 
-@claim
-def an_interrupted_forward_is_over():
+def test_an_interrupted_forward_has_ended():
     class Interrupted(nn.Module):
         def forward(self, x):
             raise KeyboardInterrupt
@@ -176,7 +174,3 @@ def an_interrupted_forward_is_over():
         assert tracker.parents == {"Global"}, tracker.parents
         model(torch.ones(2, 4), False)
         assert tracker.parents == {"Global"}, tracker.parents
-
-
-if __name__ == "__main__":
-    main()

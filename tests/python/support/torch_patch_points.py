@@ -1,5 +1,5 @@
-"""All that a tracker could have replaced or added to, by name, so that a test can ask whether it is as it was: functions and
-properties of torch's modules and classes, hooks of the process, of modules, of parameters and of optimizers."""
+"""Everything in torch that a tracker could patch, by name: functions and properties of torch's modules and classes, and hooks
+of the process, of modules, of parameters and of optimizers. A test compares it before and after a tracker's scope."""
 
 import sys
 from types import ModuleType
@@ -15,7 +15,7 @@ HOOKS_OF_TENSORS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def modules():
-    """Where FSDP2, checkpoints, and hooks of modules and optimizers are."""
+    """The modules of torch that hold FSDP2, checkpointing, and hooks of modules and optimizers."""
     fsdp2 = [
         module
         for name, module in sorted(sys.modules.items())
@@ -31,7 +31,7 @@ def modules():
 
 
 def parts_of(owner, name):
-    """What stands in the owner's own names: code, and one by one the hooks of its tables."""
+    """(name, value) for the owner's own code and for each hook in its tables."""
     tables = {key: getattr(owner, key) for key in HOOKS_OF_TENSORS} if isinstance(owner, torch.Tensor) else {}
     for key, value in list({**vars(owner), **tables}.items()):
         if isinstance(value, dict) and "hooks" in key:
@@ -42,8 +42,8 @@ def parts_of(owner, name):
             yield f"{name}.{key}", value
 
 
-def things_of(model, optimizer):
-    """(it, its name) for what a training has of its own."""
+def objects_of(model, optimizer):
+    """(object, name) for the objects of one training."""
     for name, module in model.named_modules():
         yield module, f"module {name}"
         if isinstance(module, torch.distributed.fsdp.FSDPModule):
@@ -60,15 +60,15 @@ def things_of(model, optimizer):
     yield optimizer, "optimizer"
 
 
-def there_is(model, optimizer):
-    """{name: what stands there}."""
+def current(model, optimizer):
+    """{name: the code or hook that it names now}."""
     owners = [(owner, owner.__name__) for owner in (*modules(), *CLASSES)]
     for module in modules():
         owners += [(value, value.__qualname__) for value in vars(module).values()
                    if isinstance(value, type) and value.__module__ == module.__name__]  # fmt: skip
-    return {name: part for owner in (*owners, *things_of(model, optimizer)) for name, part in parts_of(*owner)}
+    return {name: part for owner in (*owners, *objects_of(model, optimizer)) for name, part in parts_of(*owner)}
 
 
 def changed(before, after):
-    """The names under which something else stands, or something that was not there, or nothing any more."""
+    """The names that were added, removed, or now name another object."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) is not after.get(name))

@@ -1,19 +1,18 @@
-"""Claims of test_trackers_use.py about a tracker that is entered and left: how often, by whom, and what stays behind."""
+"""Entering and leaving a drop-in tracker: how often, from which code, and what is left afterwards."""
 
 import gc
 import threading
 import weakref
 
+import pytest
 import torch
-from claims import claim, main
-from small_training import mlp, raises, step
+from small_training import mlp, step
 from torch import nn
 
 from plimsoll import MemTracker, ModTracker
 
 
-@claim
-def a_module_tracker_may_be_entered_twice_and_not_left_more_often():
+def test_a_mod_tracker_may_be_entered_twice_but_not_left_more_often():
     seen, tracker = [], ModTracker()
     tracker.register_user_hooks(pre_fw_hook=lambda *_: seen.append(1))
     with tracker:
@@ -23,14 +22,16 @@ def a_module_tracker_may_be_entered_twice_and_not_left_more_often():
     with ModTracker():
         nn.Linear(4, 4)(torch.ones(2, 4))
     assert len(seen) == 2
-    raises(RuntimeError, "not entered", tracker.__exit__)
-    raises(RuntimeError, "not entered", MemTracker().__exit__)
+    with pytest.raises(RuntimeError, match="not entered"):
+        tracker.__exit__()
+    with pytest.raises(RuntimeError, match="not entered"):
+        MemTracker().__exit__()
 
 
-@claim
-def a_tracker_that_was_left_too_often_still_works():
+def test_a_tracker_works_after_it_was_left_too_often():
     tracker = MemTracker()
-    raises(RuntimeError, "not entered", tracker.__exit__)
+    with pytest.raises(RuntimeError, match="not entered"):
+        tracker.__exit__()
     model, optimizer, batch = mlp()
     tracker.track_external(model, optimizer, batch)
     with tracker:
@@ -38,21 +39,20 @@ def a_tracker_that_was_left_too_often_still_works():
     assert tracker.memory_tracking[model].snapshots
 
 
-@claim
-def a_tracker_that_cannot_be_entered_leaves_nothing_behind():
+def test_a_tracker_that_fails_to_enter_removes_its_hooks():
     class Broken(MemTracker):
         def _watch(self, scope):
             super()._watch(scope)
             raise KeyError("on the way")
 
     tracker = Broken()
-    raises(KeyError, "on the way", tracker.__enter__)
+    with pytest.raises(KeyError, match="on the way"):
+        tracker.__enter__()
     assert not tracker._native.entered and not tracker._scopes
     assert not nn.modules.module._global_forward_hooks and not nn.modules.module._global_forward_pre_hooks
 
 
-@claim
-def a_tracker_that_its_own_hooks_know_is_collected():
+def test_a_tracker_that_its_own_hooks_refer_to_is_collected():
     class Held:
         pass
 
@@ -71,8 +71,7 @@ def a_tracker_that_its_own_hooks_know_is_collected():
     assert gone() is None
 
 
-@claim
-def what_a_script_put_into_an_optimizer_stays():
+def test_an_attribute_that_a_script_sets_on_an_optimizer_stays():
     model, optimizer, batch = mlp()
     original, calls = optimizer._init_group, []
 
@@ -90,8 +89,7 @@ def what_a_script_put_into_an_optimizer_stays():
     assert "_init_group" not in optimizer.__dict__
 
 
-@claim
-def steps_of_several_threads_all_end():
+def test_optimizer_steps_of_several_threads_all_end():
     from plimsoll.trackers.hooks import _steps
 
     errors = []
@@ -112,7 +110,3 @@ def steps_of_several_threads_all_end():
             thread.join()
         assert not errors, errors
         assert _steps.open == []
-
-
-if __name__ == "__main__":
-    main()

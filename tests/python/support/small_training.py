@@ -1,4 +1,4 @@
-"""Small trainings for programs of claims, and what is asked of them."""
+"""A small training, for tests of the trackers."""
 
 import torch
 from torch import nn
@@ -17,12 +17,3 @@ def step(model, optimizer, batch):
 
 def total(tracker, device="cpu", type="peak"):
     return tracker.get_tracker_snapshot(type)[torch.device(device)]["Total"]
-
-
-def raises(kind, part, function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except kind as error:
-        assert part in str(error), error
-    else:
-        raise AssertionError(f"nothing was raised, where {kind.__name__} was due")

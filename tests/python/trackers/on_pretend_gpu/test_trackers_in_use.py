@@ -1,14 +1,14 @@
-"""Claims of test_trackers_use.py: trackers in good and in bad use."""
+"""The drop-in trackers in correct and in wrong use."""
 
 import gc
 import threading
 import weakref
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._tools.mod_tracker
-from claims import claim, main
-from small_training import mlp, raises, step, total
+from small_training import mlp, step, total
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -17,8 +17,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from plimsoll import FSDPMemTracker, MemTracker
 
 
-@claim
-def entering_twice_is_one_tracking():
+def test_a_tracker_entered_twice_counts_once():
     model, optimizer, batch = mlp()
     tracker = MemTracker()
     tracker.track_external(model, optimizer, batch)
@@ -30,8 +29,7 @@ def entering_twice_is_one_tracking():
     assert not nn.modules.module._global_forward_hooks and not nn.modules.module._global_forward_pre_hooks
 
 
-@claim
-def entering_on_another_thread_is_refused():
+def test_a_tracker_refuses_to_be_entered_on_another_thread():
     tracker = MemTracker()
     found = []
 
@@ -50,8 +48,7 @@ def entering_on_another_thread_is_refused():
         pass
 
 
-@claim
-def two_trackers_see_the_same():
+def test_two_trackers_report_the_same_peak():
     model, optimizer, batch = mlp()
     one, other = MemTracker(), MemTracker()
     for tracker in (one, other):
@@ -62,8 +59,7 @@ def two_trackers_see_the_same():
     assert one.get_tracker_snapshot("peak") == other.get_tracker_snapshot("peak")
 
 
-@claim
-def a_module_that_is_freed_is_forgotten():
+def test_a_freed_module_leaves_the_reports():
     tracker = MemTracker()
     with tracker:
         model, optimizer, batch = mlp()
@@ -81,8 +77,7 @@ def a_module_that_is_freed_is_forgotten():
         }  # fmt: skip
 
 
-@claim
-def a_module_that_is_freed_before_its_backward_is_no_error():
+def test_a_module_may_be_freed_before_its_backward():
     tracker = MemTracker()
     with tracker:
         model, _, batch = mlp()
@@ -93,8 +88,7 @@ def a_module_that_is_freed_before_its_backward_is_no_error():
     assert total(tracker) > 0
 
 
-@claim
-def tracking_keeps_nothing_alive():
+def test_a_tracker_keeps_no_tensor_alive():
     tracker = MemTracker()
     with tracker:
         model, optimizer, batch = mlp("cuda")
@@ -109,7 +103,7 @@ def tracking_keeps_nothing_alive():
 
 
 class NoStorage(torch.Tensor):
-    """A tensor without memory of its own that does not say what is in it."""
+    """A wrapper tensor that has no storage, and no `__tensor_flatten__` that names its inner tensors."""
 
     @staticmethod
     def __new__(cls, inner):
@@ -124,7 +118,7 @@ class NoStorage(torch.Tensor):
 
 
 class TwoPlaces(NoStorage):
-    """One that says it: two tensors, of which one is its half."""
+    """A wrapper tensor whose `__tensor_flatten__` names two inner tensors."""
 
     def __new__(cls, inner):
         made = NoStorage.__new__(cls, inner)
@@ -135,18 +129,17 @@ class TwoPlaces(NoStorage):
         return ["inner", "other"], None
 
 
-@claim
-def a_subclass_without_storage_is_taken():
+def test_a_tensor_subclass_without_storage_is_accepted():
     tracker = MemTracker()
     wrapper = NoStorage(torch.ones(16, 16))
     tracker.track_external(wrapper)
     with tracker:
         nn.Linear(16, 16)(wrapper)
-    raises(RuntimeError, "no memory", tracker.categorise, wrapper, "mine")
+    with pytest.raises(RuntimeError, match="no memory"):
+        tracker.categorise(wrapper, "mine")
 
 
-@claim
-def a_wrapper_counts_what_is_in_it():
+def test_a_wrapper_subclass_counts_its_inner_tensors():
     tracker = MemTracker()
     wrapper = TwoPlaces(torch.ones(16, 16))
     tracker.track_external(wrapper)
@@ -155,29 +148,36 @@ def a_wrapper_counts_what_is_in_it():
     assert tracker.get_tracker_snapshot()[torch.device("cpu")]["mine"] == 2 * 16 * 16 * 4
 
 
-@claim
-def sparse_and_empty_tensors_are_taken():
+def test_sparse_and_empty_tensors_are_accepted():
     tracker = MemTracker()
     things = [torch.eye(4).to_sparse(), torch.empty(0), None, [torch.ones(2), {"a": (torch.ones(3),)}]]
     tracker.track_external(*things)
     assert tracker.get_tracker_snapshot()[torch.device("cpu")]["Other"] >= (2 + 3) * 4
 
 
-@claim
-def bad_arguments_are_named():
+def test_error_messages_name_the_bad_argument():
     tracker = MemTracker()
-    raises(TypeError, "track_external was given a int", tracker.track_external, 3)
-    raises(ValueError, "'highest'", tracker.get_tracker_snapshot, "highest")
-    raises(ValueError, "'MB'", tracker.display_snapshot, "current", "MB")
-    raises(ValueError, "'MB'", tracker.display_modulewise_snapshots, 2, "MB")
-    raises(AssertionError, "fully_shard was not applied to this Linear", FSDPMemTracker, nn.Linear(2, 2))
-    raises(RuntimeError, "nothing was seen", MemTracker().explain) if not tracker.get_tracker_snapshot("peak") else None
-    raises(RuntimeError, "not entered", tracker._native.leave)
+    model, optimizer, batch = mlp()
+    with tracker:
+        step(model, optimizer, batch)
+    with pytest.raises(TypeError, match="track_external was given a int"):
+        tracker.track_external(3)
+    with pytest.raises(ValueError, match="'highest'"):
+        tracker.get_tracker_snapshot("highest")
+    with pytest.raises(ValueError, match="'MB'"):
+        tracker.display_snapshot("current", "MB")
+    with pytest.raises(ValueError, match="'MB'"):
+        tracker.display_modulewise_snapshots(2, "MB")
+    with pytest.raises(AssertionError, match="fully_shard was not applied to this Linear"):
+        FSDPMemTracker(nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match="nothing was seen"):
+        MemTracker().explain()
+    with pytest.raises(RuntimeError, match="not entered"):
+        tracker._native.leave()
 
 
-@claim
-def gradients_that_wait_are_what_fsdp_holds():
-    """Whole ones until a backward with gradient sync, computed in bf16 and kept in fp32; then ones that a replica has reduced,
+def test_waiting_gradients_equal_the_tensors_that_fsdp_holds():
+    """Computed in bf16, kept in fp32: full gradients until a backward with gradient sync, then reduced gradients of a replica
     until a backward with all-reduce."""
     dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
     try:
@@ -216,8 +216,7 @@ def gradients_that_wait_are_what_fsdp_holds():
         dist.destroy_process_group()
 
 
-@claim
-def cuda_is_not_initialised_by_a_tracker():
+def test_a_tracker_does_not_initialise_cuda():
     code = (
         "import torch; from plimsoll import MemTracker; t = MemTracker(); t.__enter__(); "
         "assert not torch.cuda.is_initialized(); x = torch.ones(1024, device='cuda'); "
@@ -230,21 +229,19 @@ def cuda_is_not_initialised_by_a_tracker():
     assert done.returncode == 0, done.stderr
 
 
-@claim
-def a_process_with_a_tracker_waits_for_autograds_threads_at_its_end():
+def test_a_process_with_a_tracker_waits_for_autograd_threads_at_exit():
     code = (
         "from plimsoll import autograd_threads; autograd_threads.wait = lambda: print('waited'); "
-        "from plimsoll import MemTracker; MemTracker(); print('over')"
+        "from plimsoll import MemTracker; MemTracker(); print('end')"
     )
     import subprocess
     import sys
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.split() == ["over", "waited"], done.stderr
+    assert done.stdout.split() == ["end", "waited"], done.stderr
 
 
-@claim
-def members_of_torchs_enumerations_find_ours():
+def test_snapshots_accept_the_members_of_torchs_enumerations():
     from torch.distributed._tools.mem_tracker import _MemRefType, _ModState
 
     model, optimizer, batch = mlp()
@@ -256,8 +253,7 @@ def members_of_torchs_enumerations_find_ours():
     assert stats.snapshots[_ModState.PRE_FW][0][torch.device("cpu")][_MemRefType.PARAM] == stats.parameter_mem
 
 
-@claim
-def what_is_alive_at_the_peak_sums_to_it():
+def test_live_tensors_and_causes_add_up_to_the_peak():
     model, optimizer, batch = mlp("cuda")
     tracker = MemTracker()
     tracker.track_external(model, optimizer, batch)
@@ -271,7 +267,3 @@ def what_is_alive_at_the_peak_sums_to_it():
     explanation = tracker.explain()
     assert explanation.total == peak == sum(cause.bytes for cause in explanation.causes)
     assert len(tracker.step_peaks()) == 3 and "backward" in tracker.phase_peaks()
-
-
-if __name__ == "__main__":
-    main()

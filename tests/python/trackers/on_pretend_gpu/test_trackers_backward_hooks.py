@@ -1,18 +1,16 @@
-"""Claims of test_trackers_use.py about hooks in backward: of modules, of parameters and of other leaves."""
+"""The drop-in trackers and hooks in backward: of modules, of parameters and of other leaves."""
 
 import gc
 
 import torch
 import torch.distributed._tools.mod_tracker
-from claims import claim, main
 from small_training import mlp
 from torch import nn
 
 from plimsoll import MemTracker, ModTracker
 
 
-@claim
-def gradients_of_leaves_that_were_asked_for_do_not_disturb():
+def test_autograd_grad_of_leaves_ends_each_modules_backward():
     class Net(nn.Module):
         def forward(self, x, t):
             return (x * t).sin()
@@ -31,9 +29,8 @@ def gradients_of_leaves_that_were_asked_for_do_not_disturb():
     assert ended and set(ended) == {2}
 
 
-@claim
-def the_scripts_own_hooks_on_parameters_go_on():
-    """Python and libtorch keep the hooks of a leaf in one place, and whoever comes second takes it."""
+def test_the_scripts_hooks_on_parameters_still_run():
+    """Python and libtorch keep the hooks of a leaf in one place, and the second to register takes that place."""
     model, _, batch = mlp()
     weight, calls = model[0].weight, []
     weight.register_hook(lambda gradient: gradient * 0)
@@ -53,8 +50,7 @@ def the_scripts_own_hooks_on_parameters_go_on():
     assert torch.equal(weight.grad, torch.zeros_like(weight)) and calls == ["before", "before"]
 
 
-@claim
-def leaves_that_modules_take_and_give_gather_no_hooks():
+def test_leaves_passed_through_modules_do_not_accumulate_hooks():
     class Position(nn.Module):
         def __init__(self):
             super().__init__()
@@ -71,7 +67,7 @@ def leaves_that_modules_take_and_give_gather_no_hooks():
     with tracker:
         for _ in range(5):
             (module(leaf) * nn.Identity()(leaf)).sum().backward()
-            # Of the leaf: where the backward of the two modules that took it ended. Of the parameter: what names its gradient.
+            # Leaf: a hook for each of the two modules that took it. Parameter: the hook that names its gradient.
             assert hooks_of(leaf, module.table) == [2, 1], hooks_of(leaf, module.table)
     assert hooks_of(leaf, module.table) == [0, 1], hooks_of(leaf, module.table)
     del tracker
@@ -79,8 +75,7 @@ def leaves_that_modules_take_and_give_gather_no_hooks():
     assert hooks_of(leaf, module.table) == [0, 0], hooks_of(leaf, module.table)
 
 
-@claim
-def keyword_arguments_end_a_modules_backward():
+def test_a_module_called_with_keywords_ends_its_backward():
     class Outer(nn.Module):
         def __init__(self):
             super().__init__()
@@ -107,8 +102,7 @@ def keyword_arguments_end_a_modules_backward():
     assert "Outer.second" not in running["Outer.first.inner"], running
 
 
-@claim
-def hooks_in_backward_get_what_torchs_get():
+def test_backward_hooks_get_the_same_gradients_as_torchs():
     class Two(nn.Module):
         def __init__(self):
             super().__init__()
@@ -156,7 +150,3 @@ def hooks_in_backward_get_what_torchs_get():
     for model in (Two, Within):
         ours, theirs = seen_by(ModTracker, model), seen_by(torch.distributed._tools.mod_tracker.ModTracker, model)
         assert ours == theirs, (model, ours, theirs)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,6 @@
-"""Claims of test_trackers_use.py about what a script does beside training: processes, threads, compiling, transforming, collecting."""
+"""Trackers while a script forks, starts threads, compiles, transforms functions and collects garbage."""
 
 import gc
-import multiprocessing
 import os
 import sys
 import threading
@@ -10,7 +9,6 @@ import weakref
 
 import torch
 import torch.distributed as dist
-from claims import claim, main
 from small_training import mlp, step, total
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -24,8 +22,7 @@ def state_bytes(optimizer):
     return sum(value.nbytes for state in optimizer.state.values() for value in state.values())
 
 
-@claim
-def a_forked_child_trains_as_without_a_tracker():
+def test_a_forked_child_trains_as_without_a_tracker():
     tracker = MemTracker()
     read, write = os.pipe()
     with tracker:
@@ -44,21 +41,19 @@ def a_forked_child_trains_as_without_a_tracker():
     assert total(tracker) > 0
 
 
-@claim
-def workers_of_a_data_loader_work():
+def test_data_loader_workers_run_while_a_tracker_is_entered():
     data = torch.utils.data.TensorDataset(torch.arange(32.0))
     with MemTracker():
         loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2)
         assert sum(batch.sum().item() for (batch,) in loader) == sum(range(32))
 
 
-@claim
-def threads_train_as_without_a_tracker():
+def test_threads_train_to_the_same_weights_as_without_a_tracker():
     start, trained = mlp()[0].state_dict(), {}
 
     def train(kind, number):
         model, optimizer, batch = mlp()
-        model.load_state_dict(start)  # Threads share the generator of random numbers.
+        model.load_state_dict(start)  # Threads share one random number generator.
         for _ in range(5):
             step(model, optimizer, number * batch)
         trained[kind, number] = model, optimizer
@@ -92,8 +87,7 @@ def threads_train_as_without_a_tracker():
     assert tracker.parents() == {"Global"}
 
 
-@claim
-def compiled_code_is_left_alone():
+def test_compiled_code_is_not_compiled_again():
     model, _, batch = mlp()
     calls = {"compiled": 0, "run": 0}
 
@@ -137,8 +131,7 @@ def compiled_code_is_left_alone():
     assert {category: books[category] for category in kept} == kept, books
 
 
-@claim
-def functions_of_functorch_pass():
+def test_vmap_and_grad_work_while_a_tracker_is_entered():
     model = nn.Linear(4, 4)
     with MemTracker():
         per_sample = torch.func.vmap(lambda x: model(x))(torch.ones(3, 4))
@@ -146,13 +139,12 @@ def functions_of_functorch_pass():
     assert per_sample.shape == (3, 4) and gradient.shape == (4,)
 
 
-@claim
-def a_tracker_may_be_garbage_while_another_is_told():
+def test_a_tracker_may_be_collected_while_another_is_notified():
     dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     original, thresholds = FSDPParamGroup.is_unsharded, gc.get_threshold()
 
     def collected_in_there(group):
-        if "fsdp2" in sys._getframe(1).f_code.co_filename:  # It is asked while trackers are told of a stage.
+        if "fsdp2" in sys._getframe(1).f_code.co_filename:  # Called while trackers are notified of a stage.
             gc.set_threshold(1)
             garbage = [[] for _ in range(100)]
             gc.set_threshold(10**6)
@@ -177,8 +169,3 @@ def a_tracker_may_be_garbage_while_another_is_told():
         FSDPParamGroup.is_unsharded = original
         gc.set_threshold(*thresholds)
         dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    multiprocessing.set_start_method("fork")
-    main()

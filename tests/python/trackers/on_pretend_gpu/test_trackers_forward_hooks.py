@@ -1,21 +1,21 @@
-"""Claims of test_trackers_use.py about hooks in forward: what modules and the script's own get, and what is raised."""
+"""The drop-in trackers and hooks in forward: their arguments, their results and their exceptions."""
 
 import contextlib
 
+import pytest
 import torch
 import torch.distributed._tools.mod_tracker
-from claims import claim, main
 from plimsoll.native import _C
 from plimsoll.run.observe.defects import Defects
 from plimsoll.trackers.hooks import hooks
-from small_training import mlp, raises
+from small_training import mlp
 from torch import nn
 
 from plimsoll import MemTracker, ModTracker
 
 
 class Product(nn.Module):
-    """Of tensors, in a structure, by a keyword; and what it gives is no plain tensor either."""
+    """Takes a dictionary of tensors and a keyword, and returns a dictionary."""
 
     def __init__(self):
         super().__init__()
@@ -44,21 +44,20 @@ def seen_in_forward(kind):
     return seen
 
 
-@claim
-def hooks_in_forward_get_what_torchs_get():
+def test_forward_hooks_get_the_same_arguments_as_torchs():
     torchs = seen_in_forward(torch.distributed._tools.mod_tracker.ModTracker)
     assert seen_in_forward(ModTracker) == torchs and len(torchs) == 4
 
 
 class Stubborn(nn.Module):
-    """What it gives means something else to others."""
+    """Returns NotImplemented, which other code gives a meaning of its own."""
 
     def forward(self, x):
         return NotImplemented if x is None else x
 
 
 def calls_of_all_kinds_of_modules(hooked, order):
-    """What the modules, the script's own hooks and the callers see, one after the other."""
+    """The calls, results and errors that modules, the script's hooks and callers see, in order."""
 
     def say(what, result=None):
         return lambda *_: (order.append(what), result)[1]
@@ -66,7 +65,7 @@ def calls_of_all_kinds_of_modules(hooked, order):
     plain, own = Stubborn(), Stubborn()
     own.register_forward_pre_hook(say("own before"))
     own.register_forward_hook(say("own after", 7))
-    everybodys = []
+    global_hooks = []
     for turn in range(2):
         with hooked():
             order.append(plain(None) is NotImplemented)
@@ -76,60 +75,57 @@ def calls_of_all_kinds_of_modules(hooked, order):
                     module(3, 4)
                 except TypeError as error:
                     order.append(str(error))
-            plain.forward = lambda x: x + 100  # An attribute of its own comes before the class's.
+            plain.forward = lambda x: x + 100  # An instance attribute wins over the method of the class.
             order.append(plain(5))
             del plain.forward
-        everybodys.append(nn.modules.module.register_module_forward_pre_hook(say("everybody's before")))
-        everybodys.append(nn.modules.module.register_module_forward_hook(say("everybody's after", 8)))
-    for handle in everybodys:
+        global_hooks.append(nn.modules.module.register_module_forward_pre_hook(say("global before")))
+        global_hooks.append(nn.modules.module.register_module_forward_hook(say("global after", 8)))
+    for handle in global_hooks:
         handle.remove()
     return order
 
 
-@claim
-def modules_are_called_as_without_us():
+def test_modules_are_called_as_without_a_tracker():
     original = nn.Module._call_impl
     assert calls_of_all_kinds_of_modules(MemTracker, []) == calls_of_all_kinds_of_modules(contextlib.nullcontext, [])
     assert nn.Module._call_impl is original
 
 
-@claim
-def another_who_calls_modules_in_his_way_stays():
+def test_a_module_call_patched_by_other_code_stays():
     original, seen = nn.Module._call_impl, []
     with MemTracker():
         ours = nn.Module._call_impl
 
-        def anothers(module, *args, **kwargs):
+        def patched(module, *args, **kwargs):
             seen.append(type(module).__name__)
             return ours(module, *args, **kwargs)
 
-        nn.Module._call_impl = anothers
+        nn.Module._call_impl = patched
         Stubborn()(1)
     try:
         before = nn.modules.module.register_module_forward_pre_hook(lambda *_: seen.append("before"))
         after = nn.modules.module.register_module_forward_hook(lambda *_: seen.append("after"))
         Stubborn()(2)
         before.remove(), after.remove()
-        assert nn.Module._call_impl is anothers and seen == ["Stubborn", "Stubborn", "before", "after"]
+        assert nn.Module._call_impl is patched and seen == ["Stubborn", "Stubborn", "before", "after"]
     finally:
         nn.Module._call_impl = original
 
 
-@claim
-def hooks_of_other_kinds_may_come_later():
+def test_user_hooks_of_another_kind_may_be_added_later():
     seen = []
     with ModTracker() as tracker:
         tracker.register_user_hooks(pre_fw_hook=lambda *_: seen.append("pre"))
         tracker.register_user_hooks(post_fw_hook=lambda *_: seen.append("post"))
-        raises(AssertionError, "pre_fw_hook already", tracker.register_user_hooks, pre_fw_hook=print)
+        with pytest.raises(AssertionError, match="pre_fw_hook already"):
+            tracker.register_user_hooks(pre_fw_hook=print)
         nn.Linear(4, 4)(torch.ones(2, 4))
         tracker.clear_user_hooks()
         nn.Linear(4, 4)(torch.ones(2, 4))
     assert seen == ["pre", "post"]
 
 
-@claim
-def what_the_scripts_own_hook_raises_reaches_the_script_also_where_ours_are_guarded():
+def test_exceptions_of_the_scripts_hooks_reach_the_script_if_our_hooks_are_guarded():
     def broken(*_):
         raise KeyError("of the script")
 
@@ -139,14 +135,14 @@ def what_the_scripts_own_hook_raises_reaches_the_script_also_where_ours_are_guar
         for kind in ("pre_fw_hook", "post_fw_hook"):
             with ModTracker() as tracker:
                 tracker.register_user_hooks(**{kind: broken})
-                raises(KeyError, "of the script", nn.Linear(4, 4), torch.ones(2, 4))
+                with pytest.raises(KeyError, match="of the script"):
+                    nn.Linear(4, 4)(torch.ones(2, 4))
     finally:
         hooks.guard_with(None)
     assert not defects.texts
 
 
-@claim
-def hooks_that_fail_are_told_as_soon_as_somebody_listens():
+def test_failures_of_our_hooks_become_defects_once_hooks_are_guarded():
     def broken():
         raise ValueError("broken")
 
@@ -155,14 +151,11 @@ def hooks_that_fail_are_told_as_soon_as_somebody_listens():
     with MemTracker():
         _C.set_before_any_forward(broken)
         try:
-            raises(ValueError, "broken", model, batch)
+            with pytest.raises(ValueError, match="broken"):
+                model(batch)
             hooks.guard_with(defects)
             model(batch)
         finally:
             hooks.guard_with(None)
             _C.set_before_any_forward(None)
     assert defects.texts == ["before_forward: ValueError('broken')"], defects.texts
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,8 @@
-"""What the drop-in trackers print, and the forms of what they give, beside torch's own in the same process: claims
-(test_trackers_forms.py)."""
+"""The text that the drop-in trackers print and the order of their states, compared with torch's in the same process."""
+
+import pytest
+
+pytest.importorskip("tabulate")
 
 import contextlib
 import functools
@@ -8,7 +11,6 @@ import itertools
 
 import torch
 import torch.distributed as dist
-from claims import claim, main
 from plimsoll.trackers import display
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType, MemRefType, ModState, OwnRefType
 from torch import nn
@@ -30,25 +32,24 @@ def printed(function, *args, **kwargs):
     return text.getvalue()
 
 
-# -- forms of made-up snapshots ----------------------------------------------------------------------------------------------
+# -- text of invented snapshots ----------------------------------------------------------------------------------------------
 
 
 def books(categories, number):
-    """Of a device: from nothing to more than the widest title, with halves that are rounded."""
+    """A device's book: from zero to wider than the widest title, with halves to round."""
     found = {category: (place * number * 1021) ** 3 for place, category in enumerate(categories)}
     return {**found, "Total": sum(found.values())}
 
 
 def snapshots(categories):
-    """Of no device, of one, of several, and with one that holds nothing."""
+    """Snapshots of no device, of one to four, and with an empty device."""
     devices = [torch.device(name) for name in ("cuda:0", "cpu", "meta", "cuda:11")]
     for count in range(len(devices) + 1):
         yield {device: books(categories, number) for number, device in enumerate(devices[:count], start=1)}
     yield {device: books(categories, number) for number, device in enumerate(devices)}
 
 
-@claim
-def snapshots_are_printed_as_torch_prints_them():
+def test_snapshots_are_printed_as_torch_prints_them():
     for categories, units in itertools.product((MemRefType, FSDPRefType), UNITS):
         for snapshot in snapshots(categories):
             assert display.plain(snapshot, units) == printed(torchs._print_snapshot, snapshot, units)
@@ -56,12 +57,11 @@ def snapshots_are_printed_as_torch_prints_them():
             assert ours == theirs, f"{units}\n{ours}\n{theirs}"
 
 
-@claim
-def states_are_printed_as_torch_prints_them():
+def test_states_are_printed_as_torch_prints_them():
     for (categories, kinds), units in itertools.product(((MemRefType, ModState), (FSDPRefType, FSDPModState)), UNITS):
         some = list(snapshots(categories))
         for count in range(len(kinds) + 1):
-            # Of each state as many calls as its place among them, and more than nine of the later ones.
+            # The number of calls grows with the place of the state, to more than nine.
             states = {kind: (some * 3)[place : 3 * place] for place, kind in enumerate(list(kinds)[:count])}
             assert display.states_plain(states, units) == printed(torchs._print_state_snapshots, states, units)
             ours, theirs = (
@@ -71,8 +71,7 @@ def states_are_printed_as_torch_prints_them():
             assert ours == theirs, f"{units}\n{ours}\n{theirs}"
 
 
-@claim
-def what_only_ours_has_stands_under_its_title_before_the_total():
+def test_our_extra_categories_have_columns_before_the_total():
     first, second = torch.device("cpu"), torch.device("cuda:0")
     total = {first: {MemRefType.PARAM: 1, "Total": 1}}
     more = {second: {MemRefType.PARAM: 2, OwnRefType.WORKSPACE: 3, "mine": 4, "Total": 9}}
@@ -89,11 +88,11 @@ def what_only_ours_has_stands_under_its_title_before_the_total():
     assert [line[place:] for line in lines[3:5]] == ["1 B", "9 B"]
 
 
-# -- forms of what trackers saw ------------------------------------------------------------------------------------------------
+# -- text of real snapshots ------------------------------------------------------------------------------------------------
 
 
 class Scale(nn.Module):
-    """Of no matrix: what cuBLAS works in is a category of ours alone."""
+    """Multiplies without a matrix product: cuBLAS workspaces are a category that only our tracker has."""
 
     def __init__(self, width, *inner, device=None):
         super().__init__()
@@ -108,12 +107,12 @@ class Scale(nn.Module):
 
 
 def blocks(width, device):
-    """More than ten, so that their order is not that of their names as text."""
+    """More than ten blocks, so that natural order differs from text order."""
     return nn.Sequential(*(Scale(width, Scale(width, device=device), device=device) for _ in range(11)))
 
 
 def check_texts(tracker, devices):
-    """What its methods print is what torch's methods print of the same tracker."""
+    """Our methods print the same text as torch's methods called on the same tracker."""
     theirs = torchs.MemTracker
     assert {str(device) for device in tracker.get_tracker_snapshot("peak")} == devices
     for units, tabulate in itertools.product(UNITS, (False, True)):
@@ -126,8 +125,7 @@ def check_texts(tracker, devices):
             assert ours == printed(theirs.display_modulewise_snapshots, tracker, depth, units, tabulate), ours
 
 
-@claim
-def what_mem_tracker_shows_is_in_torchs_words():
+def test_mem_tracker_prints_the_text_that_torchs_methods_print():
     for device, devices in (("cpu", {"cpu"}), ("cuda", {"cpu", "cuda:0"})):
         model, other = blocks(3000, device), torch.ones(5000)
         tracker = MemTracker()
@@ -139,16 +137,19 @@ def what_mem_tracker_shows_is_in_torchs_words():
         assert "Pre-Forward-AC # 1" in printed(tracker.display_modulewise_snapshots, 4, "B", True)
 
 
-def sharded(model):
+def join_group():
     if not dist.is_initialized():
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+
+
+def sharded(model):
+    join_group()
     for block in model:
         fully_shard(block)
     return fully_shard(model)
 
 
-@claim
-def what_fsdp_mem_tracker_shows_is_in_torchs_words():
+def test_fsdp_mem_tracker_prints_the_text_that_torchs_methods_print():
     model = sharded(blocks(3000, "cuda"))
     optimizer = torch.optim.Adam(model.parameters())
     batch = torch.ones(4, 3000, device="cuda")
@@ -160,8 +161,7 @@ def what_fsdp_mem_tracker_shows_is_in_torchs_words():
     check_texts(tracker, {"cpu", "cuda:0"})
 
 
-@claim
-def modules_that_are_gone_are_not_shown():
+def test_freed_modules_are_not_printed():
     tracker = MemTracker()
     with tracker:
         model = nn.Linear(4, 4)
@@ -175,7 +175,7 @@ def modules_that_are_gone_are_not_shown():
 
 
 def wide(*inner):
-    """A last part that keeps nothing for its backward, so that it begins before anything runs again, and ends as well."""
+    """The last part saves nothing for backward, so its backward starts and ends before any recomputation."""
     return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), *inner, Offset())
 
 
@@ -185,7 +185,7 @@ class Offset(nn.Module):
 
 
 class Checkpointed(nn.Module):
-    """Blocks that are run again, or not (`reentrant` is None)."""
+    """Blocks under checkpoint, or without it (`reentrant` is None)."""
 
     def __init__(self, reentrant, *blocks):
         super().__init__()
@@ -207,24 +207,22 @@ def states_of(tracker, run):
 
 
 def both(build):
-    """What our MemTracker and torch's say of the states of the same modules."""
+    """The states of the same modules in our MemTracker and in torch's."""
     batch = torch.ones(2, 4)
     for tracker in (MemTracker(), torchs.MemTracker()):
         model = build()
         yield states_of(tracker, lambda: model(batch).sum().backward())
 
 
-@claim
-def states_come_in_torchs_order():
+def test_module_states_have_torchs_order():
     again = wide()
     for build in (lambda: Checkpointed(None, wide(), wide(nn.Tanh())), lambda: Checkpointed(None, again, again)):
         ours, theirs = both(build)
         assert ours == theirs and len(ours) > 5, (ours, theirs)
 
 
-@claim
-def states_come_in_torchs_order_where_a_reentrant_checkpoint_runs_modules_again():
-    """Of these torch's has an end of a backward that nobody heard beginning."""
+def test_module_states_have_torchs_order_under_reentrant_checkpoint():
+    """For these modules torch's tracker has an end of backward without a start."""
     ours, theirs = both(lambda: Checkpointed(True, wide(), wide(nn.Tanh())))
     for name, states in theirs.items():
         expected = states if "Pre-Backward" in states else [state for state in states if state != "Post-Backward"]
@@ -234,8 +232,7 @@ def states_come_in_torchs_order_where_a_reentrant_checkpoint_runs_modules_again(
     )
 
 
-@claim
-def states_come_in_torchs_order_where_a_checkpoint_runs_modules_again():
+def test_module_states_have_torchs_order_under_checkpoint():
     again = wide()
     for build in (lambda: Checkpointed(False, wide(), wide(nn.Tanh())), lambda: Checkpointed(False, again, again)):
         ours, theirs = both(build)
@@ -252,15 +249,13 @@ def both_under_fsdp(checkpointed):
         yield states_of(kind(model), lambda: model(batch).sum().backward())
 
 
-@claim
-def states_of_fsdp_come_in_torchs_order():
+def test_fsdp_states_have_torchs_order():
     ours, theirs = both_under_fsdp(checkpointed=False)
-    del ours["FSDPSequential"]  # Of a root without parameters torch's says nothing.
+    del ours["FSDPSequential"]  # torch's tracker does not report a root without parameters.
     assert ours == theirs and len(ours) == 4, (ours, theirs)
 
 
-@claim
-def states_of_fsdp_come_in_torchs_order_with_composable_checkpoints():
+def test_fsdp_states_have_torchs_order_with_composable_checkpoint():
     ours, theirs = both_under_fsdp(checkpointed=True)
     del ours["FSDPSequential"]
     assert ours == theirs, [(name, ours[name], states) for name, states in theirs.items() if ours[name] != states]
@@ -273,11 +268,11 @@ class Chain(nn.ModuleList):
         return functools.reduce(lambda x, place: self[place](x), self.order, x)
 
 
-@claim
-def calls_and_groups_of_fsdp_are_entries_as_the_page_says():
+def test_fsdp_calls_and_groups_have_the_entries_that_the_documentation_states():
     def counts(kind, order, group):
         model = Chain(nn.Linear(4, 4) for _ in range(3)).cuda()
         model.order = order
+        join_group()
         fully_shard([model[place] for place in group])
         tracker, stages = kind(fully_shard(model)), ("Before Pre-Forward", "Peak Forward", "Before Pre-Backward")
         with tracker:
@@ -291,7 +286,3 @@ def calls_and_groups_of_fsdp_are_entries_as_the_page_says():
     assert counts(TorchsFSDPMemTracker, (0, 0, 1, 2), (0,)) == {"FSDPChain.0": [1, 1, 2]}
     assert counts(FSDPMemTracker, (0, 1, 2), (0, 1)) == {"FSDPChain.0, FSDPChain.1": [2, 1, 1]}
     assert counts(TorchsFSDPMemTracker, (0, 1, 2), (0, 1)) == dict.fromkeys(("FSDPChain.0", "FSDPChain.1"), [1, 1, 2])
-
-
-if __name__ == "__main__":
-    main()
