@@ -88,7 +88,7 @@ TEST_CASE("a wrong field of our own form is told with its line") {
   CHECK(complaint("batch = [1]") == ":1: 'batch' must be a text, a number, true or false, found an array");
   CHECK(complaint("[batch]") == ":1: 'batch' must be a text, a number, true or false, found a table");
   CHECK(complaint("seq-len = 1\nseq_len = 2") == ":1: 'seq-len' is there twice: as 'seq_len' in line 2");
-  CHECK(complaint("batch = ") == ":1: expected a value, found the end of the file");
+  CHECK(complaint("batch = ") == ":1: not valid TOML: key-value pair: encountered end-of-file");
 }
 
 }  // namespace test_job_file

@@ -1,188 +1,134 @@
 #include "plimsoll/job/toml.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <fstream>
-#include <utility>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/job/toml_scanner.h"
-#include "plimsoll/job/values.h"
+
+namespace {
+struct BrokenAssertion {};
+}  // namespace
+// toml++ 3.3 asserts in its parser what a wrong text can break, such as `[=`.
+#define TOML_ASSERT(expression) ((expression) ? void() : throw BrokenAssertion{})
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 32
+#include <toml++/toml.h>
 
 namespace plimsoll::job::toml {
 namespace {
 
 using Kind = Value::Kind;
-using Made = Value::Made;
 
-/// A table, and how many others it lies in.
-struct Place {
-  Value* table;
-  int depth;
-};
+static_assert(TOML_MAX_NESTED_VALUES == kDeepest);
+/// toml++ limits the depth of values, but not of the tables that a dotted key makes. Parser and destructor recurse.
+constexpr int kMostDotsOnALine = 256;
 
-class Reader {
- public:
-  Reader(std::string_view text, const std::string& origin) : scanner_(text, origin) {}
+[[noreturn]] void fail(const std::string& origin, int line, std::string_view message) {
+  throw FormatError(fmt::format("{}:{}: {}", origin, line, message));
+}
 
-  Value read() {
-    Value root;
-    root.line = 1;
-    Place current{&root, 0};
-    while (true) {
-      scanner_.skip_empty_lines();
-      if (scanner_.at_end()) return root;
-      if (scanner_.peek() == '[') {
-        current = header(root);
-      } else {
-        assignment(current);
+const std::string& too_deep() {
+  static const std::string text = fmt::format("nested deeper than {} levels", kDeepest);
+  return text;
+}
+
+/// Refuses text that toml++ 3.3 cannot take safely, outside of strings and comments: letters beyond ASCII, for which
+/// its behaviour is undefined, and too many dots.
+void refuse_unsafe(std::string_view text, const std::string& origin) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  int line = 1;
+  int dots = 0;
+  std::string_view closing;  // The end of the string or comment.
+  while (!text.empty()) {
+    const char c = text[0];
+    std::size_t taken = 1;
+    if (closing.empty()) {
+      if (static_cast<unsigned char>(c) >= 0x80) fail(origin, line, "a character beyond ASCII outside of quotes");
+      if (c == '.' && ++dots > kMostDotsOnALine) fail(origin, line, too_deep());
+      if (c == '#') closing = "\n";
+      for (const std::string_view quotes : {"'", "\"", "'''", "\"\"\""}) {
+        if (text.starts_with(quotes)) closing = quotes;
       }
-      scanner_.end_line();
+      if (c != '#' && !closing.empty()) taken = closing.size();
+    } else if (c == '\\' && closing[0] == '"' && !text.substr(1).starts_with('\n')) {
+      taken = 2;
+    } else if (text.starts_with(closing)) {
+      taken = closing.size();
+      // One or two quotes may stand before the three that close a string.
+      while (taken >= 3 && taken < 5 && text.substr(taken).starts_with(closing[0])) ++taken;
+      closing = {};
+    } else if (c == '\n' && closing.size() == 1) {
+      closing = {};
     }
-  }
-
- private:
-  void refuse_depth(int depth) const {
-    if (depth > kDeepest) scanner_.fail("nested deeper than " + std::to_string(kDeepest) + " levels");
-  }
-
-  static std::string joined(const std::vector<std::string>& key, std::size_t parts) {
-    std::string text;
-    for (std::size_t index = 0; index < parts; ++index) text += (index == 0 ? "" : ".") + key[index];
-    return in_quotes(text);
-  }
-
-  Value& add(Value& table, const std::string& key, Kind kind, Made made) {
-    auto value = std::make_unique<Value>();
-    value->kind = kind;
-    value->made = made;
-    value->line = scanner_.line();
-    return *(table.table[key] = std::move(value));
-  }
-
-  /// [a.b] or [[a.b]]: the table that follows.
-  Place header(Value& root) {
-    const bool is_array = scanner_.take("[[");
-    if (!is_array) scanner_.take("[");
-    const std::vector<std::string> key = scanner_.key();
-    scanner_.expect(is_array ? "]]" : "]", "at the end of a table's name");
-    Place place{&root, 0};
-    for (std::size_t part = 0; part + 1 < key.size(); ++part) place = on_the_way(place, key, part);
-    return is_array ? element(place, key) : table(place, key);
-  }
-
-  Place on_the_way(Place place, const std::vector<std::string>& key, std::size_t part) {
-    refuse_depth(++place.depth);
-    const auto found = place.table->table.find(key[part]);
-    if (found == place.table->table.end()) {
-      return {&add(*place.table, key[part], Kind::kTable, Made::kOnTheWay), place.depth};
+    if (c == '\n') {
+      ++line;
+      dots = 0;
     }
-    Value* value = found->second.get();
-    if (value->kind == Kind::kArray && value->made == Made::kByHeaders) {
-      refuse_depth(++place.depth);
-      value = &value->array.back();
-    } else if (value->kind != Kind::kTable || value->made == Made::kAtOnce) {
-      scanner_.fail(joined(key, part + 1) + " is " + name(value->kind) + " of line " + std::to_string(value->line) +
-                    ", to which nothing can be added");
+    text.remove_prefix(std::min(taken, text.size()));
+  }
+}
+
+/// The last line of the shortest text that breaks an assertion of the parser.
+int line_of_broken_assertion(std::string_view text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\n') ends.push_back(at + 1);
+  }
+  const auto first = std::partition_point(ends.begin(), ends.end(), [&](std::size_t end) {
+    try {
+      static_cast<void>(::toml::parse(text.substr(0, end)));
+    } catch (const ::toml::parse_error&) {
+    } catch (const BrokenAssertion&) {
+      return false;
     }
-    return {value, place.depth};
-  }
+    return true;
+  });
+  return static_cast<int>(first - ends.begin()) + 1;
+}
 
-  Place table(Place place, const std::vector<std::string>& key) {
-    refuse_depth(++place.depth);
-    const auto found = place.table->table.find(key.back());
-    if (found == place.table->table.end()) {
-      return {&add(*place.table, key.back(), Kind::kTable, Made::kByHeader), place.depth};
-    }
-    Value& value = *found->second;
-    if (value.kind != Kind::kTable || value.made != Made::kOnTheWay) twice(key, value);
-    value.made = Made::kByHeader;
-    value.line = scanner_.line();
-    return {&value, place.depth};
-  }
+/// "Error while parsing string: …" becomes "not valid TOML: string: …".
+std::string sentence(std::string_view message) {
+  if (message.find("maximum nested value depth") != std::string_view::npos) return too_deep();
+  constexpr std::string_view kOpening = "Error while parsing ";
+  if (message.starts_with(kOpening)) message.remove_prefix(kOpening.size());
+  const bool bare_word = message.ends_with("could not determine value type");
+  return fmt::format("not valid TOML: {}{}", message, bare_word ? "; put text in quotes" : "");
+}
 
-  Place element(Place place, const std::vector<std::string>& key) {
-    refuse_depth(place.depth += 2);
-    const auto found = place.table->table.find(key.back());
-    Value& array = found == place.table->table.end() ? add(*place.table, key.back(), Kind::kArray, Made::kByHeaders)
-                                                     : *found->second;
-    if (array.kind != Kind::kArray || array.made != Made::kByHeaders) twice(key, array);
-    Value& last = array.array.emplace_back();
-    last.made = Made::kByHeader;
-    last.line = scanner_.line();
-    return {&last, place.depth};
-  }
-
-  [[noreturn]] void twice(const std::vector<std::string>& key, const Value& first) const {
-    scanner_.fail(joined(key, key.size()) + " is there twice: first in line " + std::to_string(first.line));
-  }
-
-  /// a.b = value
-  void assignment(Place place) {
-    const std::vector<std::string> key = scanner_.key();
-    scanner_.expect("=", "after a key");
-    for (std::size_t part = 0; part + 1 < key.size(); ++part) {
-      refuse_depth(++place.depth);
-      const auto found = place.table->table.find(key[part]);
-      if (found == place.table->table.end()) {
-        place.table = &add(*place.table, key[part], Kind::kTable, Made::kByDots);
-      } else if (found->second->kind == Kind::kTable && found->second->made == Made::kByDots) {
-        place.table = found->second.get();
-      } else {
-        scanner_.fail(joined(key, part + 1) + " is " + name(found->second->kind) + " of line " +
-                      std::to_string(found->second->line) + ", to which nothing can be added here");
+Value converted(const ::toml::node& node, const std::string& origin, int depth) {
+  Value value;
+  value.line = static_cast<int>(node.source().begin.line);
+  if (depth > kDeepest) fail(origin, value.line, too_deep());
+  node.visit([&](const auto& found) {
+    using Found = std::decay_t<decltype(found)>;
+    if constexpr (::toml::is_table<Found>) {
+      for (const auto& [key, child] : found) {
+        value.table[std::string(key.str())] = std::make_unique<Value>(converted(child, origin, depth + 1));
       }
+    } else if constexpr (::toml::is_array<Found>) {
+      value.kind = Kind::kArray;
+      for (const ::toml::node& child : found) value.array.push_back(converted(child, origin, depth + 1));
+    } else if constexpr (::toml::is_string<Found>) {
+      value.kind = Kind::kString;
+      value.text = found.get();
+    } else if constexpr (::toml::is_integer<Found>) {
+      value.kind = Kind::kInteger;
+      value.integer = found.get();
+    } else if constexpr (::toml::is_floating_point<Found>) {
+      value.kind = Kind::kFloat;
+      value.real = found.get();
+    } else if constexpr (::toml::is_boolean<Found>) {
+      value.kind = Kind::kBoolean;
+      value.boolean = found.get();
+    } else {
+      value.kind = Kind::kDate;
     }
-    const auto found = place.table->table.find(key.back());
-    if (found != place.table->table.end()) twice(key, *found->second);
-    scanner_.skip_blanks();
-    place.table->table[key.back()] = std::make_unique<Value>(value(place.depth + 1));
-  }
-
-  Value value(int depth) {
-    const int line = scanner_.line();
-    if (scanner_.peek() == '[') return array(depth);
-    if (scanner_.peek() == '{') return inline_table(depth);
-    if (scanner_.peek() != '"' && scanner_.peek() != '\'') return scanner_.scalar();
-    Value value;
-    value.kind = Kind::kString;
-    value.line = line;
-    value.text = scanner_.string();
-    return value;
-  }
-
-  Value array(int depth) {
-    refuse_depth(depth);
-    Value result;
-    result.kind = Kind::kArray;
-    result.line = scanner_.line();
-    scanner_.take("[");
-    while (true) {
-      scanner_.skip_empty_lines();
-      if (scanner_.take("]")) return result;
-      result.array.push_back(value(depth + 1));
-      scanner_.skip_empty_lines();
-      if (scanner_.take("]")) return result;
-      scanner_.expect(",", "between the values of an array");
-    }
-  }
-
-  /// Nothing may be added to it later, nor to what it holds.
-  Value inline_table(int depth) {
-    refuse_depth(depth);
-    Value result;
-    result.line = scanner_.line();
-    scanner_.take("{");
-    scanner_.skip_blanks();
-    if (scanner_.take("}")) return result;
-    while (true) {
-      assignment({&result, depth});
-      scanner_.skip_blanks();
-      if (scanner_.take("}")) return result;
-      scanner_.expect(",", "between the values of an inline table, which stands on one line");
-    }
-  }
-
-  Scanner scanner_;
-};
+  });
+  return value;
+}
 
 }  // namespace
 
@@ -211,7 +157,17 @@ const char* name(Value::Kind kind) {
   return "a table";
 }
 
-Value parse(std::string_view text, const std::string& origin) { return Reader(text, origin).read(); }
+Value parse(std::string_view text, const std::string& origin) {
+  if (text.size() > kMostBytes) throw FormatError(origin + ": is larger than 1 MiB");
+  refuse_unsafe(text, origin);
+  try {
+    return converted(::toml::parse(text), origin, 0);
+  } catch (const ::toml::parse_error& error) {
+    fail(origin, static_cast<int>(error.source().begin.line), sentence(error.description()));
+  } catch (const BrokenAssertion&) {
+    fail(origin, line_of_broken_assertion(text), "not valid TOML");
+  }
+}
 
 Value parse_file(const std::filesystem::path& path) {
   std::error_code error;

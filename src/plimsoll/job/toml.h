@@ -9,12 +9,13 @@
 #include <string_view>
 #include <vector>
 
-/// TOML 1.0, read into a tree of values.
+/// TOML 1.0, read by toml++ into a tree of values with their lines. Only toml.cpp includes toml++, whose headers are
+/// large.
 namespace plimsoll::job::toml {
 
-/// A larger file is no configuration.
+/// The largest size of a file.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-/// Of tables and arrays in each other.
+/// The deepest nesting of tables and arrays.
 inline constexpr int kDeepest = 32;
 
 struct Value;
@@ -22,33 +23,24 @@ using Table = std::map<std::string, std::unique_ptr<Value>, std::less<>>;
 
 struct Value {
   enum class Kind : std::uint8_t { kString, kInteger, kFloat, kBoolean, kDate, kArray, kTable };
-  /// How a table or an array came to be, which decides whether more may be added to it.
-  enum class Made : std::uint8_t {
-    kAtOnce,     ///< As a value: nothing may be added.
-    kByHeader,   ///< [a.b], or an element of [[a.b]].
-    kOnTheWay,   ///< As `a` in [a.b].
-    kByDots,     ///< As `a` in `a.b = 1`.
-    kByHeaders,  ///< The array of [[a.b]].
-  };
 
   Kind kind = Kind::kTable;
-  int line = 0;  ///< Where it stands, the first line being 1.
-  Made made = Made::kAtOnce;
-  std::string text = {};  ///< Of a string, and of a date as it was written.
+  int line = 0;  ///< The first line of a file is 1.
+  std::string text = {};
   std::int64_t integer = 0;
   double real = 0;
   bool boolean = false;
   std::vector<Value> array = {};
   Table table = {};
 
-  /// Null where the table has no such key. REQUIRES: a table.
+  /// Null if the table does not have the key. REQUIRES: a table.
   const Value* find(std::string_view key) const;
 };
 
 /// "a table", "a whole number", …
 const char* name(Value::Kind kind);
 
-/// Reads a text into its root table. Dates and times are kept as text, checked for their form only.
+/// Reads a text into its root table. A date or time keeps its kind only.
 /// Throws FormatError that begins with `origin:line:` for a text that is not TOML 1.0, is longer than kMostBytes, or
 /// nests deeper than kDeepest.
 Value parse(std::string_view text, const std::string& origin);

@@ -12,7 +12,7 @@
 namespace plimsoll::job {
 namespace {
 
-using Kind = toml::Value::Kind;
+using TomlKind = toml::Value::Kind;
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> result;
@@ -33,7 +33,7 @@ std::string nearest_or_all(const std::string& word, const std::vector<std::strin
 
 TitanFile::TitanFile(const toml::Value& root, const std::string& origin) : origin_(origin) {
   for (const auto& [name, value] : root.table) {
-    if (value->kind != Kind::kTable) {
+    if (value->kind != TomlKind::kTable) {
       fail(*value,
            in_quotes(name) + " stands in no table: a file of torchtitan's has tables only, one of our own none");
     }
@@ -48,17 +48,17 @@ const toml::Value* TitanFile::find(const std::string& field) const {
 }
 
 std::int64_t TitanFile::whole(const std::string& field, const toml::Value& value) const {
-  if (value.kind != Kind::kInteger) fail(value, field + " must be a whole number, found " + toml::name(value.kind));
+  if (value.kind != TomlKind::kInteger) fail(value, field + " must be a whole number, found " + toml::name(value.kind));
   return value.integer;
 }
 
 bool TitanFile::boolean(const std::string& field, const toml::Value& value) const {
-  if (value.kind != Kind::kBoolean) fail(value, field + " must be true or false, found " + toml::name(value.kind));
+  if (value.kind != TomlKind::kBoolean) fail(value, field + " must be true or false, found " + toml::name(value.kind));
   return value.boolean;
 }
 
 const std::string& TitanFile::text(const std::string& field, const toml::Value& value) const {
-  if (value.kind != Kind::kString) fail(value, field + " must be a text, found " + toml::name(value.kind));
+  if (value.kind != TomlKind::kString) fail(value, field + " must be a text, found " + toml::name(value.kind));
   return value.text;
 }
 
@@ -68,7 +68,7 @@ void TitanFile::fail(const toml::Value& value, const std::string& message) const
 
 void TitanFile::read_table(const std::string& name, const std::string& prefix, const toml::Value& table) {
   for (const auto& [key, value] : table.table) {
-    if (value->kind == Kind::kTable) {
+    if (value->kind == TomlKind::kTable) {
       read_table(name, prefix + key + ".", *value);
     } else {
       read_field(name, prefix + key, *value);
@@ -94,7 +94,8 @@ void TitanFile::read_field(const std::string& table, const std::string& field, c
       fail(value,
            full + " is true, and is not planned here, where torch runs eagerly: set it to false, or " + kRunInstead);
     case TitanMeaning::kMustBeEmpty:
-      if ((value.kind == Kind::kArray || value.kind == Kind::kString) && value.array.empty() && value.text.empty())
+      if ((value.kind == TomlKind::kArray || value.kind == TomlKind::kString) && value.array.empty() &&
+          value.text.empty())
         return;
       fail(value, full + " is not empty, and converted models (float8 and others) are not planned here: empty it, or " +
                       kRunInstead);
