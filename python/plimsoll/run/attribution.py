@@ -75,14 +75,18 @@ class Attribution:
         if self._compiled:  # CUDA's first use is in compiled code.
             self._hooks.suspend()
         self._hooks.acquire()
-        after_import.call(_FSDP, lambda _: self._defects.guarded(None, self._see_fsdp))
-        self._defects.guarded(None, ddp_buckets.install, native._C.GradientBuckets)
+        after_import.call(_FSDP, lambda _: self._defects.attempt(self._see_fsdp))
+        self._defects.attempt(ddp_buckets.install, native._C.GradientBuckets)
 
     def _see_fsdp(self) -> None:
         self._patches = importlib.import_module("plimsoll.trackers.fsdp2.patches").patches
         self._patches.acquire()
         stages = importlib.import_module("plimsoll.trackers.fsdp2.stages")
-        stages.on_forward = lambda state, module: self._defects.guarded(None, self._fsdp_forward, state, module)
+        setattr(
+            stages,
+            "on_forward",
+            lambda state, module: self._defects.attempt(self._fsdp_forward, state, module),
+        )
 
     def _fsdp_forward(self, state: Any, module: Any) -> None:
         """The outermost comes first, and brings all below it."""
@@ -115,7 +119,7 @@ class Attribution:
     # -- compiled code -----------------------------------------------------------------------------------------------------
 
     def compiled_model_called(self, model: Any) -> None:
-        self._defects.guarded(None, self._name_what_it_holds, model)
+        self._defects.attempt(self._name_what_it_holds, model)
 
     def _name_what_it_holds(self, model: Any) -> None:
         if self._native is None or self._compiled or len(self._native.parents()) > 1:
@@ -139,15 +143,15 @@ class Attribution:
 
     def compiled_step_begins(self, optimizer: Any) -> None:
         if self._hooks is not None:
-            self._defects.guarded(None, self._hooks.compiled_step_begins, optimizer)
+            self._defects.attempt(self._hooks.compiled_step_begins, optimizer)
 
     def compiled_step_ends(self, optimizer: Any) -> None:
         if self._hooks is not None:
-            self._defects.guarded(None, self._hooks.compiled_step_ends, optimizer)
+            self._defects.attempt(self._hooks.compiled_step_ends, optimizer)
 
     def optimizer_is_compiled(self, optimizer: Any) -> None:
         """Of a model that runs in compiled code alone, which no hook sees, the optimizer knows the parameters."""
-        self._defects.guarded(None, self._name_parameters, optimizer)
+        self._defects.attempt(self._name_parameters, optimizer)
 
     def _name_parameters(self, optimizer: Any) -> None:
         if self._native is None:

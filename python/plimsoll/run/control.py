@@ -82,7 +82,7 @@ class Control:
 
     def on_read_back(self, listener: Callable[[int, int], None] | None) -> None:
         """`listener(device, bytes)` runs on the thread that copies. None ends it."""
-        callback = _READ_BACK(listener) if listener is not None else ctypes.cast(None, _READ_BACK)
+        callback = _READ_BACK(listener) if listener is not None else _READ_BACK()
         self._library.plimsoll_on_read_back(callback)
         # The old one is kept until the new one is in place, and for good: a copy on another thread may be inside it.
         self._listener = (self._listener, callback)

@@ -6,8 +6,11 @@ import os
 import runpy
 import sys
 import types
+from typing import Any
 
 from plimsoll.run.contents import lines
+
+_RUNPY: Any = runpy  # The functions that the interpreter calls for -m and for a folder are not public.
 
 
 class NoSuchModule(ImportError):
@@ -34,15 +37,15 @@ class Script:
             sys.argv = ["-m", *self.arguments]
             # It would be found missing by what comes next, which ends the interpreter. Packages that the module lies in are
             # imported here already, and not again; the module itself is not.
-            runpy._get_module_details(self.name, NoSuchModule)
+            _RUNPY._get_module_details(self.name, NoSuchModule)
             lines.runs_as_module(self.name)
-            runpy._run_module_as_main(self.name)  # what the interpreter itself calls for -m
+            _RUNPY._run_module_as_main(self.name)  # what the interpreter itself calls for -m
             return
         sys.argv = [self.name, *self.arguments]
         path = _full(self.name)
         if self._is_folder:
             sys.path[0:0] = [path]
-            runpy._run_module_as_main("__main__", alter_argv=False)
+            _RUNPY._run_module_as_main("__main__", alter_argv=False)
             return
         try:
             with io.open_code(path) as file:

@@ -33,7 +33,7 @@ class Defects(Protocol):
     """Who is told what a hook raised, which then raises nothing (plimsoll.run.observe.defects)."""
 
     def failed(self, part: str, error: BaseException) -> None: ...
-    def guarded(self, otherwise: None, part: Callable[..., None], *args: Any) -> None: ...
+    def attempt(self, part: Callable[..., object], *args: Any) -> None: ...
 
 
 # -- optimizers ----------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Hooks:
         if self._defects is None:
             hook(*args)
         else:
-            self._defects.guarded(None, hook, *args)
+            self._defects.attempt(hook, *args)
 
     def suspend(self) -> None:
         with self._lock:

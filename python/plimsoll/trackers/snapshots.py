@@ -1,7 +1,7 @@
 """Snapshots as torch's trackers give them: {torch.device: {category: bytes, "Total": bytes}}."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.distributed._tools.mem_tracker import _RefType, _State
@@ -9,7 +9,7 @@ from torch.distributed._tools.mem_tracker import _RefType, _State
 from plimsoll.trackers.ref_types import OwnRefType
 
 TOTAL = "Total"
-Category = _RefType | str
+Category: TypeAlias = _RefType | str
 Snapshot = dict[torch.device, dict[Category, int]]
 
 _OWN = {member.value: member for member in OwnRefType.__members__.values()}

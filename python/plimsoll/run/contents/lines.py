@@ -54,9 +54,9 @@ def _library_folders() -> list[str]:
     except AttributeError:  # virtualenv's site module of old
         pass
     folders += [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
-    torch = sys.modules.get("torch")
-    if torch is not None and getattr(torch, "__file__", None):
-        folders.append(os.path.dirname(os.path.abspath(torch.__file__)))
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    if torch:
+        folders.append(os.path.dirname(os.path.abspath(torch)))
     seen: dict[str, None] = {}
     for folder in folders:
         seen.setdefault(folder + os.sep)

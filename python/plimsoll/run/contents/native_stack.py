@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+from collections.abc import Callable
 
 _DEPTH = 96
 _OPERATOR = re.compile(rb"^_ZN2at4_ops(\d+)")
@@ -20,12 +21,12 @@ class NativeStack:
     """Linux with glibc; elsewhere it knows nothing."""
 
     def __init__(self) -> None:
+        self._backtrace: Callable[..., int] | None = None
         try:
             process = ctypes.CDLL(None)
-            self._backtrace = process.backtrace
             self._dladdr = process.dladdr
+            self._backtrace = process.backtrace
         except (OSError, AttributeError):
-            self._backtrace = None
             return
         self._dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_DlInfo)]
 

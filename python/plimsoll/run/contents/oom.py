@@ -111,8 +111,8 @@ class Oom:
             seen.add(id(error))
             # What a process that used no GPU tells of one that did is in the other's record.
             if self._is_out_of_memory(error) and self._torch.cuda.is_initialized():
-                told = self.last is not None and isinstance(error, self._torch.cuda.OutOfMemoryError)
-                return {**(self.last if told else self._beside_the_allocator(error)), "message": str(error)}
+                seen_by_allocator = self.last if isinstance(error, self._torch.cuda.OutOfMemoryError) else None
+                return {**(seen_by_allocator or self._beside_the_allocator(error)), "message": str(error)}
             error = error.__cause__ or error.__context__
         if self.last is not None and self._done(self.last.get("device", 0)) == self._done_at_last:
             return {**self.last, "message": "caught by the script, which trained no further"}
@@ -126,9 +126,12 @@ class Oom:
         return in_words and (self._control is None or self._refusing_device() is not None)
 
     def _refusing_device(self) -> int | None:
+        control = self._control
+        if control is None:
+            return None
         current = self._torch.cuda.current_device()
-        others = (device for device in range(self._control.device_count()) if device != current)
-        return next((device for device in (current, *others) if self._control.refusal(device) is not None), None)
+        others = (device for device in range(control.device_count()) if device != current)
+        return next((device for device in (current, *others) if control.refusal(device) is not None), None)
 
     def _beside_the_allocator(self, error: BaseException) -> dict[str, Any]:
         if self._beside is None:
@@ -137,7 +140,7 @@ class Oom:
         return self._beside
 
     def _describe_beside(self, error: BaseException) -> dict[str, Any]:
-        device = self._refusing_device() if self._control is not None else None
+        device = self._refusing_device()
         if device is None:
             device = self._torch.cuda.current_device()
         free, total = self._torch.cuda.mem_get_info(device)

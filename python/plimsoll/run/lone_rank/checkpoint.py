@@ -46,8 +46,8 @@ def _planner_imported(planner: ModuleType) -> None:
             metadata = dataclasses.replace(metadata, state_dict_metadata={})
         return validate(global_plan, metadata)
 
-    planner.dedup_save_plans = keep_own
-    planner._validate_global_plan = accept
+    setattr(planner, "dedup_save_plans", keep_own)
+    setattr(planner, "_validate_global_plan", accept)
 
 
 class _Kept:

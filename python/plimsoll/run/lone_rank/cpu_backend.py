@@ -16,11 +16,11 @@ from torch.distributed import distributed_c10d
 
 from plimsoll.run.lone_rank import cpu_reductions
 
-_real_gloo = getattr(distributed_c10d, "ProcessGroupGloo", None)
+_real_gloo: Any = getattr(distributed_c10d, "ProcessGroupGloo", None)
 
 
 def _fake_process_group(rank: int, size: int) -> Any:
-    fake = _distributed_c10d.FakeProcessGroup
+    fake: Any = _distributed_c10d.FakeProcessGroup
     create = getattr(fake, "_create_internal", fake)  # torch 2.5 to 2.7 have a constructor
     options = getattr(fake, "Options", None)
     return create(rank, size, options()) if options is not None else create(rank, size)
@@ -59,7 +59,7 @@ def _monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: b
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")
 
 
-_real_split_group = getattr(distributed_c10d, "split_group", None)
+_real_split_group: Any = getattr(distributed_c10d, "split_group", None)
 
 
 def _split_group(parent_pg: Any = None, split_ranks: Any = None, **options: Any) -> Any:
@@ -83,7 +83,7 @@ def _say_that_fake_work_is_done() -> None:
         return
     # Older torch shows every work as a Work: FakeWork is the one that does not say which operation it is of.
     work = _distributed_c10d.Work
-    unknown = int(_distributed_c10d.OpType.UNKNOWN)
+    unknown = int(getattr(_distributed_c10d, "OpType").UNKNOWN)
     for name in ("is_completed", "is_success"):
         ask = getattr(work, name)
         setattr(work, name, lambda self, ask=ask: int(self._get_op_type()) == unknown or ask(self))
@@ -92,7 +92,7 @@ def _say_that_fake_work_is_done() -> None:
 def replacements() -> dict[str, Any]:
     if _real_gloo is None:
         return {}
-    fake = _distributed_c10d.FakeProcessGroup
+    fake: Any = _distributed_c10d.FakeProcessGroup
     # ProcessGroupGloo counts its collectives and FakeProcessGroup refuses to; nothing but a dump would read the count.
     fake._set_sequence_number_for_group = lambda self: None
     # As gloo has it; there is nothing to wait for.

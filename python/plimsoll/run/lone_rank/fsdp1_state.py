@@ -166,8 +166,8 @@ def _asking_for_kinds(utils: ModuleType, all_gather: Callable[..., Any]) -> Call
         unit = _now.units.get(next(iter(input_states), ""))
         if unit is None:
             return all_gather(fsdp_state, input_states)
-        models = [*input_states.values(), *_now.state.values()]
-        model = next((state for state in models if state), {})
+        states: list[dict[str, Any]] = [*input_states.values(), *_now.state.values()]
+        model = next(filter(None, states), {})
 
         def gathered(mine: dict[str, Any]) -> list[dict[str, Any]]:
             ranks = [dict.fromkeys(mine, utils.StateInfo({}, {}, {})) for _ in range(fsdp_state.world_size)]

@@ -43,7 +43,7 @@ _COLLECTIVES = (
     "recv",
 )
 # Their input is their output: who keeps the one keeps all that the work does.
-_IN_PLACE = {int(getattr(_distributed_c10d.OpType, name)) for name in ("ALLREDUCE", "BROADCAST", "REDUCE")}
+_IN_PLACE = {int(getattr(getattr(_distributed_c10d, "OpType"), name)) for name in ("ALLREDUCE", "BROADCAST", "REDUCE")}
 
 
 class _Shelf:
@@ -151,6 +151,6 @@ def replacements() -> dict[str, Any]:
     if not _works_keep_tensors():
         return {}
     work = _distributed_c10d.Work
-    work.get_future = _waiting(work.get_future)
+    setattr(work, "get_future", _waiting(work.get_future))
     register = "_register_builtin_comm_hook"
     return {register: _noting(getattr(_distributed_c10d, register))}

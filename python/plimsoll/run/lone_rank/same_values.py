@@ -121,6 +121,6 @@ def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def replacements() -> dict[str, Any]:
     reducer = _distributed_c10d.Reducer
-    reducer._rebuild_buckets = _rebuilding(reducer._rebuild_buckets)
+    setattr(reducer, "_rebuild_buckets", _rebuilding(reducer._rebuild_buckets))
     verify = "_verify_params_across_processes"
     return {verify: _with_same_values(getattr(_distributed_c10d, verify))}

@@ -139,13 +139,12 @@ class Compiled:
             original(model, *args, **kwargs)
             compiled = model._compiled_call_impl
 
-            @functools.wraps(
-                compiled
-            )  # What dynamo knows it by, too: one compiled model within another is looked into as without us.
             def call(*given: Any, **named: Any) -> Any:
                 attribution.compiled_model_called(model)
                 return compiled(*given, **named)
 
+            # Dynamo recognizes its own functions by their attributes, also in a compiled model within another.
+            functools.update_wrapper(call, compiled)
             eval_frame = sys.modules.get("torch._dynamo.eval_frame")
             if eval_frame is not None:  # Nothing is compiled where torch.compile is switched off.
                 eval_frame.skip_code(call.__code__)
@@ -210,7 +209,8 @@ def _rehook_optimizers(hooks: Hooks) -> None:
     hooked_code = {c for c in base.profile_hook_step.__code__.co_consts if isinstance(c, types.CodeType)}
 
     def every(kind: type) -> list[type]:
-        return [kind, *(deeper for child in kind.__subclasses__() for deeper in every(child))]
+        subclasses: list[type] = kind.__subclasses__()
+        return [kind, *(deeper for child in subclasses for deeper in every(child))]
 
     for kind in every(base):
         step = kind.__dict__.get("step")

@@ -1,11 +1,12 @@
-"""What went wrong in the observer itself: named in the record, never thrown into the user's script."""
+"""Failures of the observer itself: named in the record, never raised into the script."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-_MOST = 10
+_MAX_TEXTS = 10
 
 Result = TypeVar("Result")
+Otherwise = TypeVar("Otherwise")
 
 
 class Defects:
@@ -13,15 +14,19 @@ class Defects:
         self.texts: list[str] = []
 
     def note(self, text: str) -> None:
-        """Each once, and not many: what fails once fails in every step."""
-        if text not in self.texts and len(self.texts) < _MOST:
+        """Keeps each text once, and the first few: a part that fails usually fails in every step."""
+        if text not in self.texts and len(self.texts) < _MAX_TEXTS:
             self.texts.append(text)
 
     def failed(self, part: str, error: BaseException) -> None:
         self.note(f"{part}: {error!r}")
 
-    def guarded(self, otherwise: Result, part: Callable[..., Result], *args: Any) -> Result:
-        """What one part failed to see must not cost what the others saw. `EnoughSteps` passes: it is no Exception."""
+    def attempt(self, part: Callable[..., object], *args: Any) -> None:
+        """Calls the part. An exception becomes a defect, so the other parts go on. `EnoughSteps` passes: it is a SystemExit."""
+        self.attempt_or(None, part, *args)
+
+    def attempt_or(self, otherwise: Otherwise, part: Callable[..., Result], *args: Any) -> Result | Otherwise:
+        """The same, with the part's result; `otherwise` after a failure."""
         try:
             return part(*args)
         except Exception as error:

@@ -31,7 +31,8 @@ class Hooks:
     def __init__(self, torch: Any, timeline: Timeline, defects: Defects, is_on: Callable[[], bool]) -> None:
         self._torch = torch
         self._timeline = timeline
-        self._guarded = defects.guarded
+        self._attempt = defects.attempt
+        self._defects = defects
         self._is_on = is_on
         self._handle: Any | None = None
         self._waiting = False  # it was taken away for a forward without gradients
@@ -75,7 +76,7 @@ class Hooks:
                 self._waiting = True
                 return
             try:
-                self._guarded(None, self._timeline.forward_begins)
+                self._attempt(self._timeline.forward_begins)
             except SystemExit:
                 self.arm()  # a script that swallows it is told again
                 raise
@@ -111,7 +112,8 @@ class Hooks:
         def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._torch.compiler.is_compiling():
                 self.forward_begins()
-            return super(function, kind).apply(*args, **kwargs)
+            inherited: Any = super(function, kind)
+            return inherited.apply(*args, **kwargs)
 
         function.apply = classmethod(apply)
 
@@ -126,11 +128,11 @@ class Hooks:
         def run_backward(*args: Any, **kwargs: Any) -> Any:
             if not self._is_on() or _is_being_compiled():
                 return original(*args, **kwargs)
-            self._guarded(None, self._backward_begins, sys._getframe(1))
+            self._attempt(self._backward_begins, sys._getframe(1))
             try:
                 return original(*args, **kwargs)
             finally:
-                if self._guarded(True, self._timeline.backward_ends):
+                if self._defects.attempt_or(True, self._timeline.backward_ends):
                     self.arm()
 
         for namespace in (graph, autograd):
@@ -160,10 +162,10 @@ class Hooks:
     def optimizer_begins(self, has_closure: bool = False) -> None:
         if self._is_on():
             self.on_optimizer()
-            self._guarded(None, self._timeline.optimizer_begins, has_closure)
+            self._attempt(self._timeline.optimizer_begins, has_closure)
 
     def optimizer_ends(self) -> None:
         if self._is_on():
-            self._guarded(None, self._timeline.optimizer_ends)
+            self._attempt(self._timeline.optimizer_ends)
             if not self._timeline.in_backward:
                 self.arm()

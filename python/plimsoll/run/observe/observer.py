@@ -79,7 +79,7 @@ class Observer:
 
     def _torch_imported(self, torch: ModuleType) -> None:
         self._import_seconds = time.monotonic() - self._import_began
-        self._defects.guarded(None, self._install, torch)
+        self._defects.attempt(self._install, torch)
         if "RANK" in os.environ:
             from plimsoll.run import lone_rank
 
@@ -116,7 +116,7 @@ class Observer:
     # -- while it runs ---------------------------------------------------------------------------------------------------
 
     def _step_done(self) -> None:
-        self._defects.guarded(None, self._show_and_write)
+        self._defects.attempt(self._show_and_write)
 
     def _show_and_write(self) -> None:
         watch = self._watch
@@ -136,7 +136,7 @@ class Observer:
 
     def _write_all(self) -> None:
         if self.is_on():
-            self._defects.guarded(None, self._finish)
+            self._defects.attempt(self._finish)
 
     def _finish(self) -> None:
         self._progress.clear()
@@ -147,7 +147,7 @@ class Observer:
         if watch is not None:
             watch.finish()
             if is_main and self._settings.snapshot:
-                self._defects.guarded(None, watch.write_snapshot, self._settings.snapshot, self._error)
+                self._defects.attempt(watch.write_snapshot, self._settings.snapshot, self._error)
         if is_main or (watch is not None and watch.peaks.devices):
             self._write(complete=True)
         if self._lone_rank is not None:
@@ -158,7 +158,7 @@ class Observer:
         seen, steps = NOTHING_SEEN, "[]"
         if self._watch is not None:
             seen = self._watch.record(complete, self._error)
-            steps = self._defects.guarded("[]", self._watch.steps_text)
+            steps = self._defects.attempt_or("[]", self._watch.steps_text)
         record.write(self._settings.record_dir, {**self._process_record(complete), **seen}, steps)
 
     def _process_record(self, complete: bool) -> dict[str, Any]:

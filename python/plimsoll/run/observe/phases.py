@@ -81,7 +81,7 @@ class Timeline:
 
     @property
     def last_phase_was_backward(self) -> bool:
-        return bool(self.open) and self.phase == OTHER and BACKWARD in self.open and not self._stepped
+        return self.phase == OTHER and BACKWARD in (self.open or {}) and not self._stepped
 
     @property
     def in_backward(self) -> bool:

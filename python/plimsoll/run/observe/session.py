@@ -61,24 +61,22 @@ class Watch:
             Compiled(self.hooks, self.timeline, self._attribution).install,
             Graphs(self.torch, self.hooks).install,
         ):
-            self._defects.guarded(None, part)
+            self._defects.attempt(part)
 
     def start(self) -> None:
         """REQUIRES: CUDA is being initialised in this process."""
-        self._defects.guarded(None, self.hooks.device_begins)
-        self._defects.guarded(
-            None, self._attribution.start
-        )  # First: its look at the allocator would stand in the history.
-        self._defects.guarded(False, self._history.start)
-        self._defects.guarded(None, self._oom.install)
+        self._defects.attempt(self.hooks.device_begins)
+        self._defects.attempt(self._attribution.start)  # First: its look at the allocator would stand in the history.
+        self._defects.attempt(self._history.start)
+        self._defects.attempt(self._oom.install)
         if self._control is not None:
             self._read_backs = ReadBacks(self.torch, self._control, self.hooks, self._is_on)
-            self._defects.guarded(None, self._read_backs.install)
+            self._defects.attempt(self._read_backs.install)
 
     def forked(self) -> None:
         """In a forked child, as long as it is not watched."""
         self.hooks.disarm()
-        self._defects.guarded(None, self._attribution.forked)
+        self._defects.attempt(self._attribution.forked)
 
     def restart(self) -> None:
         """In a forked child that is watched from now on. REQUIRES: its parent has not initialised CUDA, so that nothing
@@ -90,7 +88,7 @@ class Watch:
 
     def finish(self) -> None:
         for part in (self._end_read_backs, self._attribution.finish, self.timeline.close, self._contents.finish):
-            self._defects.guarded(None, part)
+            self._defects.attempt(part)
 
     def write_snapshot(self, path: str, error: BaseException | None) -> None:
         if self._history.started:
@@ -104,14 +102,14 @@ class Watch:
     # -- while it runs ---------------------------------------------------------------------------------------------------
 
     def _cut(self) -> Windows:
-        windows: Windows = self._defects.guarded({}, self.peaks.cut)
-        self._defects.guarded(None, self._contents.at_border)
-        self._defects.guarded(None, self._attribution.at_border, self.timeline.work > 0)
+        windows: Windows = self._defects.attempt_or({}, self.peaks.cut)
+        self._defects.attempt(self._contents.at_border)
+        self._defects.attempt(self._attribution.at_border, self.timeline.work > 0)
         return windows
 
     def _user_begins(self) -> None:
         self.timeline.flush()
-        self._defects.guarded(None, self._contents.new_stretch)
+        self._defects.attempt(self._contents.new_stretch)
 
     def _devices_in_use(self) -> int:
         return self.torch._C._cuda_getDeviceCount() if self.torch.cuda.is_initialized() else 0
@@ -127,12 +125,12 @@ class Watch:
         return self._steps.text(timeline.numbered_steps(), timeline.finished_count, self.fullest_device() or 0)
 
     def record(self, complete: bool, error: BaseException | None) -> dict[str, Any]:
-        guarded = self._defects.guarded
+        attempt_or = self._defects.attempt_or
         result = dict(NOTHING_SEEN)
-        result.update(guarded({}, self._memory_record, complete))
-        result.update(guarded({}, self._work_record))
+        result.update(attempt_or({}, self._memory_record, complete))
+        result.update(attempt_or({}, self._work_record))
         result["ooms_handled"] = self._oom.count
-        failure = guarded(None, self._oom.failure, error) if complete else None
+        failure = attempt_or(None, self._oom.failure, error) if complete else None
         if failure is not None:
             result["oom"] = {**failure, "top": failure.get("top", [])[: self._settings.top]}
             result["ooms_handled"] = max(self._oom.count - 1, 0)
@@ -156,7 +154,7 @@ class Watch:
             ],
         }
         if complete:
-            told = self._defects.guarded({}, self._attribution.record, index, result["peak"]["active_bytes"])
+            told = self._defects.attempt_or({}, self._attribution.record, index, result["peak"]["active_bytes"])
             result["peak"].update(told.pop("peak", {}))
             result.update(told)
         alive = self._contents.alive_at_peak(index) if complete else None

@@ -105,7 +105,8 @@ def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
     ):
         return None
     kinds: dict[Any, int] = {}
-    firsts, kind_of = [], []
+    firsts: list[int] = []
+    kind_of: list[int] = []
     for index, entries in enumerate(zip(*lists)):
         if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
             return None

@@ -26,6 +26,7 @@ _TAKES_DATA_FIRST = {
 }
 _NO_SIZES = {"fill_value", "value", "dtype", "device", "layout", "generator", "requires_grad", "out"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # TryStar: since Python 3.11
 
 
 @functools.lru_cache(maxsize=4096)
@@ -119,9 +120,9 @@ class _Walk:
             return self._run(statement.body, places) | self._run(statement.orelse, places)
         if isinstance(statement, (ast.With, ast.AsyncWith, ast.ClassDef)):
             return self._run(statement.body, places)
-        if hasattr(statement, "cases"):  # match, which Python 3.9 has not
+        if isinstance(statement, ast.Match):
             return places.union(*(self._run(case.body, places) for case in statement.cases))
-        if hasattr(statement, "handlers"):  # try, and try with groups of exceptions
+        if isinstance(statement, _TRIES):
             tried = self._run(statement.body, places)
             caught = [self._run(handler.body, places | tried) for handler in statement.handlers]
             return self._run(statement.finalbody, self._run(statement.orelse, tried).union(*caught))

@@ -18,6 +18,8 @@ does not have is left alone.
 """
 
 import functools
+from collections.abc import Callable
+from types import ModuleType
 
 from plimsoll.run.control import Control
 from plimsoll.run.observe.defects import Defects
@@ -37,9 +39,9 @@ def install(control: Control | None, defects: Defects) -> None:
         transformers,
     )
 
-    defects.guarded(None, known_values.begin, control)
+    defects.attempt(known_values.begin, control)
 
-    answers = {
+    answers: dict[str, Callable[[ModuleType], None]] = {
         "transformers.generation.stopping_criteria": transformers.note_the_length,
         "transformers.generation.utils": functools.partial(transformers.end_at_the_length, defects),
         "transformers.modeling_utils": image_sizes.answer,
@@ -53,4 +55,4 @@ def install(control: Control | None, defects: Defects) -> None:
         "torch.distributions.normal": distributions.sample_normally,
     }
     for module, answer in answers.items():
-        after_import.call(module, functools.partial(defects.guarded, None, answer))
+        after_import.call(module, functools.partial(defects.attempt, answer))

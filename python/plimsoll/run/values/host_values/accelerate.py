@@ -29,7 +29,7 @@ def _of_this_device() -> torch.Generator:
 def keep_generators(random: ModuleType) -> None:
     """A shuffled loader's generator, or another: its state goes to the device, is broadcast, and is set as it comes back."""
     synchronize, kinds = getattr(random, "synchronize_rng_state", None), getattr(random, "RNGType", None)
-    if synchronize is None or not hasattr(kinds, "GENERATOR"):
+    if synchronize is None or kinds is None or not hasattr(kinds, "GENERATOR"):
         return
     of_kind: dict[Any, Callable[[], torch.Generator]] = {
         getattr(kinds, "TORCH", None): lambda: torch.default_generator,

@@ -117,7 +117,7 @@ def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Ca
         unfinished = has_unfinished(self, this_peer_finished, synced_gpus, device, *args, **options)
         if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
             return unfinished
-        is_over = defects.guarded(False, _is_over, defects)
+        is_over = defects.attempt_or(False, _is_over, defects)
         if synced_gpus:  # A sum over the ranks was read back; they are where this one is.
             unfinished = this_peer_finished is not True
         return unfinished and not is_over
