@@ -12,7 +12,7 @@ from typing import Any
 
 from plimsoll import autograd_threads
 from plimsoll.api.amounts import text_of
-from plimsoll.run.control import LIBRARY
+from plimsoll.run.pretend_control import LIBRARY
 
 
 class NotPretending(RuntimeError):

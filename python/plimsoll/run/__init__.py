@@ -4,7 +4,7 @@ The command starts `__main__.py` by path, in the user's interpreter, with the pr
 uses only the standard library and the user's torch (2.5 to 2.13), allocates nothing on the device and leaves the
 allocator's behaviour and the script's own view of it as they would be.
 
-    __main__      the bootstrap                      peaks, user_view    exact peaks, and the script's own view of them
+    __main__      the bootstrap                      peaks, script_peaks    exact peaks, and the script's own view of them
     script        runs the script as Python would    history, blocks     the allocator's trace, and its replay
     activation    the same for spawned children      contents, lines     what was alive at the peak, by the user's line
     observer      one process, from start to end     oom, readbacks      running out of memory; values read back

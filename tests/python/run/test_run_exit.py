@@ -62,7 +62,7 @@ def test_an_observer_that_fails_does_not_end_the_script(plimsoll_run, script):
     own = {name: module for name, module in sys.modules.items() if name.startswith("plimsoll.run.")}
     own["plimsoll.run.observe.peaks"].Peaks.cut = fail
     own["plimsoll.run.contents.contents"].Contents.at_border = fail
-    own["plimsoll.run.observe.session"].Watch._peak_record = fail
+    own["plimsoll.run.observe.session"].Session._peak_record = fail
     own["plimsoll.run.observe.hooks"].user_line = fail
     for _ in range(20): step()
     print("ended by itself")

@@ -112,7 +112,7 @@ def test_pieces_are_as_torch_cuts_them(plimsoll_run, script):
     answers = answered(plimsoll_run("--quiet", script(PIECES)))
     assert answers["ours"] == answers["torchs"]
     assert len({json.dumps(answer) for answer in answers["torchs"]}) > 50
-    assert answers["types"] == ["Pieces", "list"]
+    assert answers["types"] == ["Shards", "list"]
     assert len(answers["refused"]) == 2 and len(set(answers["refused"])) == 1
 
 

@@ -25,7 +25,7 @@ _CONTEXTS: list[str | None] = [None, "state", "alloc", "all"]
 _ENTRIES_BESIDE_USERS = 200_000
 
 
-class _Wanted:
+class _Recording:
     def __init__(
         self,
         enabled: str | None,
@@ -72,8 +72,8 @@ class History:
 
     def __init__(self, torch: Any, max_entries: int, context: str) -> None:
         self._torch = torch
-        self._ours = _Wanted("all", context, "python", max_entries)
-        self._users: _Wanted | None = None
+        self._ours = _Recording("all", context, "python", max_entries)
+        self._users: _Recording | None = None
         self._inside = threading.local()
         self._record: Callable[..., Any] = torch.cuda.memory._record_memory_history
         self._options = set(inspect.signature(torch.cuda.memory._record_memory_history_impl).parameters)
@@ -83,7 +83,7 @@ class History:
         )  # from when to when each was taken
         self.started = False
         self.max_entries = 0  # what the allocator keeps now
-        self.on_user_begins: Callable[[], None] = lambda: None  # before the script's settings replace ours
+        self.on_script_records: Callable[[], None] = lambda: None  # before the script's settings replace ours
 
     def install(self) -> None:
         c_module = self._torch._C
@@ -94,7 +94,7 @@ class History:
         def record(enabled: str | None, *args: Any) -> Any:
             if getattr(self._inside, "ours", False):
                 return original(enabled, *args)
-            wanted = _Wanted(enabled, *args)
+            wanted = _Recording(enabled, *args)
             if enabled not in (None, "state", "all") or wanted.context not in _CONTEXTS:
                 return original(enabled, *args)  # torch's own complaint
             if not self.started:
@@ -107,7 +107,7 @@ class History:
                 legacy(enabled, *args)
             entries = args[1] if len(args) > 1 else 1
             level = ("all" if entries > 1 else "state") if enabled else None
-            self._user_wants(_Wanted(level, "all", "python", entries, *args[4:5]))
+            self._user_wants(_Recording(level, "all", "python", entries, *args[4:5]))
 
         def users_snapshot(*args: Any) -> Snapshot:
             with _without_import_of_inductor(self._torch):
@@ -151,13 +151,13 @@ class History:
             self._call_ours(None)
             self._apply()
 
-    def _user_wants(self, wanted: _Wanted) -> None:
+    def _user_wants(self, wanted: _Recording) -> None:
         before = self._users
         if wanted.enabled is None:
             self._users = None
         else:
             if before is None and self.started:
-                self.on_user_begins()
+                self.on_script_records()
                 wanted.since_us = _now_us()
             elif before is not None and not wanted.clear_history:
                 wanted.since_us = before.since_us
@@ -188,7 +188,7 @@ class History:
         finally:
             self._inside.ours = False
 
-    def _is_users(self, entry: dict[str, Any], users: _Wanted) -> bool:
+    def _is_users(self, entry: dict[str, Any], users: _Recording) -> bool:
         time_us = entry.get("time_us", users.since_us)
         if time_us < users.since_us or entry["action"] in users.skip_actions:
             return False

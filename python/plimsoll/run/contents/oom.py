@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from plimsoll.run.contents.contents import Contents
 from plimsoll.run.contents.history import History, Snapshot
 from plimsoll.run.contents.lines import NO_FRAME, Line, is_user_file, line_or_backward
-from plimsoll.run.control import Control
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.hooks import Hooks
 from plimsoll.run.observe.phases import Timeline
+from plimsoll.run.pretend_control import Control
 
 
 class Oom:

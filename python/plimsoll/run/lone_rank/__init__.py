@@ -10,12 +10,12 @@ gloo                      ``cpu_backend.py``: no connections; CPU collectives se
 reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on
 DDP on the CPU            ``cpu_ddp.py``: a gradient's mean over peers that hold the same is the gradient
 object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
-DDP's agreement on sizes  ``same_values.py``: what is broadcast or gathered is what this rank sent
+DDP's agreement on sizes  ``ddp_agreement.py``: what is broadcast or gathered is what this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
 FSDP1's optimizer state   ``fsdp1_state.py``: whose parameters' state only peers hold, and of which sizes
-works nobody waits for    ``left_works.py``: what they keep is let go of where a long step would have let go of it
+works nobody waits for    ``watchdog_works.py``: what they keep is let go of where a long step would have let go of it
 pipeline stages           ``pipelining.py``: what a neighbour would tell, where it is known here
-FSDP2's pieces            ``pieces.py``: a parameter is cut for this rank, and not once for each rank there is
+FSDP2's pieces            ``parameter_shards.py``: a parameter is cut for this rank, and not once for each rank there is
 ========================  ==============================================================================================
 
 The one assumption throughout: **the peers hold the same values as this rank**. Where a rank receives what only another
@@ -48,13 +48,13 @@ def install() -> None:
         checkpoint,
         cpu_backend,
         cpu_ddp,
+        ddp_agreement,
         fsdp1_state,
-        left_works,
         objects,
-        pieces,
+        parameter_shards,
         pipelining,
-        same_values,
         store,
+        watchdog_works,
     )
     from plimsoll.run.torch_patches.after_import import after_import
 
@@ -62,13 +62,13 @@ def install() -> None:
     replacements.update(store.replacements())
     replacements.update(cpu_backend.replacements())
     replacements.update(objects.replacements())
-    replacements.update(same_values.replacements())
-    replacements.update(left_works.replacements())
+    replacements.update(ddp_agreement.replacements())
+    replacements.update(watchdog_works.replacements())
     _rebind(replacements)
     after_import.call("torch.nn.parallel.distributed", cpu_ddp.replace_in)
     checkpoint.install()
     fsdp1_state.install()
-    pieces.install()
+    parameter_shards.install()
     pipelining.install()
 
 
@@ -76,9 +76,9 @@ def script_ended() -> None:
     """A group that the script has not destroyed may live on while the process is taken apart, and its watchdog with it. With
     nothing left to look at the watchdog asks CUDA for nothing, which torch would answer by an abort at that point."""
     if _installed:
-        from plimsoll.run.lone_rank import left_works
+        from plimsoll.run.lone_rank import watchdog_works
 
-        left_works.let_the_watchdog_look()
+        watchdog_works.let_the_watchdog_look()
 
 
 def _rebind(replacements: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""torch.compile: seen from outside, so that what is compiled, guarded and run stays what it would be.
+"""Observes torch.compile from outside, so that compilation, guards and compiled code do not change.
 
-Once `torch._dynamo` is imported (by the script; never by us):
-- the forward hook is taken away before compiled code looks at its guards or at any module;
-- our own functions are marked as not to be compiled, should a frame of ours come under dynamo's eyes;
-- a compiled optimizer step runs no hooks. Dynamo's tracing of an optimizer's state tells which compiled callables hold
-  one; such a call ends a step.
+After the script imports `torch._dynamo` (the observer never imports it):
+- the forward hook is removed before compiled code checks its guards or looks at any module;
+- the observer's functions are marked as not compilable, in case dynamo meets a frame of the observer;
+- a compiled optimizer step does not run hooks. While dynamo traces an optimizer's state, the observer learns which compiled
+  callables contain an optimizer step. A call of such a callable ends a step.
 """
 
 import functools
@@ -29,9 +29,9 @@ class Compiled:
         self._timeline = timeline
         self._attribution = attribution
         self._local = threading.local()
-        # Dynamo's callbacks, one for each use of torch.compile, by id; kept, so that the ids stay theirs.
+        # Dynamo's callbacks by id, one for each use of torch.compile. Held, so that no other object gets the same id.
         self._known: dict[int, Any] = {}
-        self._optimizers: dict[int, weakref.WeakSet[Any]] = {}  # that a callback's code steps, by its id
+        self._optimizers: dict[int, weakref.WeakSet[Any]] = {}  # in a callback's code, by the callback's id
 
     def install(self) -> None:
         after_import.call("torch._dynamo.eval_frame", self._wrap_eval_frame)
@@ -55,13 +55,13 @@ class Compiled:
         self._keep_optimizer_hooks(eval_frame)
 
     def _entered(self) -> list[tuple[int, Any]]:
-        """The frames of torch that switched dynamo on or off and have not yet switched it back, on this thread."""
+        """This thread's torch frames that switched dynamo on or off and have not switched it back yet."""
         if not hasattr(self._local, "entered"):
             self._local.entered = []
         return self._local.entered
 
     def _switched(self, callback: Any, frame: types.FrameType) -> None:
-        # The same frame calls twice: when it enters compiled (or excluded) code, and when it leaves it.
+        # The same frame calls twice: when it enters compiled (or excluded) code and when it leaves that code.
         entered = self._entered()
         if entered and entered[-1][0] == id(frame):
             _, left = entered.pop()
@@ -78,7 +78,7 @@ class Compiled:
     def _enter(self, callback: Any) -> None:
         holds_optimizer = id(callback) in self._optimizers
         if self._timeline.last_phase_was_backward:
-            # An optimizer step, or the next forward of an accumulation; the first call of a callable tells which.
+            # An optimizer step or the next forward of an accumulation: known after the first call of the callable.
             if holds_optimizer or id(callback) not in self._known:
                 self._hooks.disarm()
             if holds_optimizer:
@@ -107,7 +107,7 @@ class Compiled:
             self._hooks.compiled_code_left()
 
     def _wrap_optimized_module(self, eval_frame: Any) -> None:
-        # Its __call__ warns of global hooks; ours must be gone by then.
+        # Its __call__ warns of global hooks, so the forward hook must be removed before.
         optimized_module = eval_frame.OptimizedModule
         original = optimized_module.__dict__.get("__call__")
         if original is None:
@@ -131,7 +131,7 @@ class Compiled:
         optimized_module.__call__ = call
 
     def _wrap_compile_in_place(self, modules: Any) -> None:
-        """model.compile() keeps, in the model, what is called for it."""
+        """model.compile() stores the compiled callable in the model."""
         original, attribution = modules.Module.compile, self._attribution
 
         @functools.wraps(original)
@@ -146,7 +146,7 @@ class Compiled:
             # Dynamo recognizes its own functions by their attributes, also in a compiled model within another.
             functools.update_wrapper(call, compiled)
             eval_frame = sys.modules.get("torch._dynamo.eval_frame")
-            if eval_frame is not None:  # Nothing is compiled where torch.compile is switched off.
+            if eval_frame is not None:  # Absent if torch.compile is switched off.
                 eval_frame.skip_code(call.__code__)
             model._compiled_call_impl = call
 
@@ -162,7 +162,7 @@ class Compiled:
             if name != "_init_group":
                 return original(self_, tx, name, *args, **kwargs)
             self._tracing_an_optimizer(self_.value)
-            with self._attribution.creating_state():  # The compiler calls it, and traces what is left to do.
+            with self._attribution.creating_state():  # The compiler calls it and traces the rest.
                 return original(self_, tx, name, *args, **kwargs)
 
         variable.call_method = call_method
@@ -187,7 +187,7 @@ class Compiled:
                 return
 
     def _keep_optimizer_hooks(self, eval_frame: Any) -> None:
-        """Older versions of torch drop the optimizers' hooks when something is compiled, eager steps included."""
+        """Older versions of torch remove optimizer hooks, also of eager steps, when something is compiled."""
         patcher = getattr(eval_frame, "TorchPatcher", None)
         if patcher is None:
             return

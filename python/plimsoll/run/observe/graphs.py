@@ -1,4 +1,4 @@
-"""CUDA graphs: a replay runs no Python, hence no hooks. One that holds an optimizer step is a step."""
+"""CUDA graphs: a replay does not run Python or hooks. The replay of a graph with an optimizer step is a step."""
 
 import functools
 import weakref

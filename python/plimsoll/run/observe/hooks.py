@@ -1,11 +1,11 @@
-"""What drives the timeline in eager mode: module calls, backward, optimizer steps.
+"""Reports events of eager mode to the timeline: module calls, backward passes, optimizer steps.
 
-[Note: the forward hook comes and goes] A global module hook costs every module call a slower path, and torch.compile
-treats modules otherwise while one is there. So it is armed only where a forward may begin; the first module call takes
-it away again, and compiled code (see `compiled`) takes it away before it looks at any module.
+[Note: the forward hook comes and goes] A global module hook slows down every module call, and torch.compile treats modules
+differently while one exists. So the hook is armed only when a forward pass may begin. The first module call removes it, and
+compiled code (see `compiled`) removes it before torch looks at any module.
 
-A forward without gradients (validation, generation, a target network) begins no step and no phase: the hook stays for
-the first one with gradients, and comes back after compiled code that ran without.
+A forward without gradients (validation, generation, a target network) does not begin a step or a phase. The hook stays until
+the first forward with gradients; after compiled code without gradients it is armed again.
 """
 
 import functools
@@ -22,7 +22,7 @@ from plimsoll.run.torch_patches.after_import import after_import
 
 
 def _is_being_compiled() -> bool:
-    """torch.compile traces a backward, by way of autograd, while it compiles a forward: nothing runs yet."""
+    """True while torch.compile traces a backward through autograd: nothing runs yet."""
     guards = sys.modules.get("torch._guards")
     return guards is not None and guards.TracingContext.try_get() is not None
 
@@ -35,8 +35,8 @@ class Hooks:
         self._defects = defects
         self._is_on = is_on
         self._handle: Any | None = None
-        self._waiting = False  # it was taken away for a forward without gradients
-        self.backward_line: Line | None = None  # who called the outermost backward of late
+        self._waiting = False  # removed for a compiled forward without gradients
+        self.backward_line: Line | None = None  # the last call of an outermost backward
         self.on_optimizer: Callable[[], None] = lambda: None
         self.on_backward: Callable[[int, Line | None], None] = lambda time_us, line: None
 
@@ -62,7 +62,7 @@ class Hooks:
             self._handle = self._torch.nn.modules.module.register_module_forward_pre_hook(self._module_called)
 
     def disarm(self) -> bool:
-        """True where the hook was armed."""
+        """True if the hook was armed."""
         handle, self._handle = self._handle, None
         if handle is None:
             return False
@@ -70,7 +70,7 @@ class Hooks:
         return True
 
     def forward_begins(self) -> None:
-        """A module is called, or compiled code entered, where the hook was armed."""
+        """A module is called or compiled code is entered. Has an effect only if the hook was armed."""
         if self.disarm() and self._is_on():
             if not self._torch.is_grad_enabled():
                 self._waiting = True
@@ -78,11 +78,11 @@ class Hooks:
             try:
                 self._attempt(self._timeline.forward_begins)
             except SystemExit:
-                self.arm()  # a script that swallows it is told again
+                self.arm()  # If the script catches it, the next forward raises it again.
                 raise
 
     def device_begins(self) -> None:
-        """A forward on the CPU, before there was a device, begins no step; unless it is the one that uses the device first."""
+        """Discards a forward that ran before CUDA initialization, unless that forward initializes CUDA."""
         if not self._module_runs():
             self._timeline.nothing_ran_yet()
             self.arm()
@@ -104,7 +104,7 @@ class Hooks:
         self.forward_begins()
 
     def _wrap_checkpoint(self, module: Any) -> None:
-        """Reentrant checkpointing calls its modules without gradients, for a forward that has them."""
+        """Reentrant checkpointing calls its modules without gradients inside a forward with gradients."""
         function = getattr(module, "CheckpointFunction", None)
         if function is None:
             return
@@ -120,7 +120,7 @@ class Hooks:
     # -- backward --------------------------------------------------------------------------------------------------------
 
     def _wrap_backward(self) -> None:
-        """torch.autograd's one way into the engine, in each namespace that took the name."""
+        """Wraps the only function that enters autograd's engine, in each namespace that imported it."""
         graph, autograd = self._torch.autograd.graph, self._torch.autograd
         original = graph._engine_run_backward
 

@@ -1,4 +1,4 @@
-"""One process: when it is watched, how it ended, and when its record is written."""
+"""The life of one observed process: its start, its end, and the moments at which its record is written."""
 
 import atexit
 import os
@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from plimsoll import autograd_threads
-from plimsoll.run import control, record
+from plimsoll.run import pretend_control, record
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.progress import Progress
-from plimsoll.run.observe.session import NOTHING_SEEN, Watch
+from plimsoll.run.observe.session import NOTHING_SEEN, Session
 from plimsoll.run.process import processes
 from plimsoll.run.process.stop import EnoughSteps, Stop
 from plimsoll.run.settings import Settings
@@ -23,26 +23,26 @@ from plimsoll.run.values import host_values
 
 
 class Observer:
-    """It waits for the script to import torch, watches, and writes its record when the process ends.
+    """Waits until the script imports torch, opens a session, and writes the record when the process ends.
 
-    A forked child is not watched: it writes nothing and shows nothing. Where it is the one that initialises CUDA, which
-    only works if its parent has not, it does the training, and becomes a watched process of its own.
+    A forked child is not observed: it writes and shows nothing. But if it initializes CUDA, which works only if its parent
+    has not, it does the training. Then it becomes an observed process itself.
     """
 
     def __init__(self, settings: Settings, script: str) -> None:
         self._settings = settings
         self._script = script
-        self._control: control.Control | None = None
+        self._control: pretend_control.Control | None = None
         self._lone_rank: ModuleType | None = None
-        self._watch: Watch | None = None
+        self._session: Session | None = None
         self._stop = Stop(settings.steps)
         self._progress = Progress(settings.progress and settings.is_main)
         self._defects = Defects()
-        # Once, and now: the script may set them to anything later.
+        # Read now: the script may change these variables later.
         self._world_size, self._rank = _number("WORLD_SIZE", 1), _number("RANK", 0)
-        self._watch_this_process()
+        self._take_this_process()
 
-    def _watch_this_process(self) -> None:
+    def _take_this_process(self) -> None:
         self._pid = os.getpid()
         self._began = time.monotonic()
         self._import_seconds = 0.0
@@ -54,17 +54,17 @@ class Observer:
 
     def wait_for_torch(self) -> None:
         if not self._settings.without_control:
-            self._control = control.load()
+            self._control = pretend_control.load()
         if os.environ.get("PLIMSOLL_PRETEND_DIR"):
             redirect_ctypes.install(os.environ["PLIMSOLL_PRETEND_DIR"])
         os.register_at_fork(after_in_child=self._forked)
-        # Registered first, it runs last: after the script's own functions, and after threads that outlive the script.
+        # Registered first, so it runs last: after the script's own functions and after its threads.
         atexit.register(self._write_all)
         after_import.call("multiprocessing.util", lambda util: processes.install(util, self.ended, self._child_over))
         after_import.call("torch", self._torch_imported, before=self._torch_import_begins)
 
     def ended(self, error: BaseException | None) -> None:
-        """The script is over; threads and atexit functions of its may still run."""
+        """The script has ended. Its threads and atexit functions may still run."""
         self._ended = time.monotonic()
         self._error = error
         self._progress.clear()
@@ -89,48 +89,49 @@ class Observer:
     def _install(self, torch: Any) -> None:
         if not hasattr(torch._C, "_cuda_memoryStats"):
             return  # not a CUDA build
-        watch = Watch(
-            torch, self._control, self._settings, self._defects, self.is_on, self._step_done, self._stop.check
-        )
-        watch.install()
-        self._watch = watch
+        session = Session(torch, self._control, self._settings, self._defects, self)
+        session.install()
+        self._session = session
         LateCompiler().install()
         foreach_sharding.install()
         host_values.install(self._control, self._defects)
-        # Without device work there is nothing to watch yet: the rest waits until CUDA is initialised.
-        torch.cuda._lazy_call(self._cuda_initialised)
+        # There is nothing to observe before the first device work, so the rest waits until CUDA is initialized.
+        torch.cuda._lazy_call(self._cuda_initialized)
 
-    def _cuda_initialised(self) -> None:
-        assert self._watch is not None
+    def _cuda_initialized(self) -> None:
+        assert self._session is not None
         if not self.is_on():
-            self._watch_this_process()
+            self._take_this_process()
             self._is_forked = True
-            self._watch.restart()
-        self._watch.start()
+            self._session.restart()
+        self._session.start()
 
     def _forked(self) -> None:
         self._progress.turn_off()
-        if self._watch is not None:
-            self._watch.forked()
+        if self._session is not None:
+            self._session.forked()
 
     # -- while it runs ---------------------------------------------------------------------------------------------------
 
-    def _step_done(self) -> None:
+    def step_done(self) -> None:
         self._defects.attempt(self._show_and_write)
 
+    def check_stop(self, finished_steps: int) -> None:
+        self._stop.check(finished_steps)
+
     def _show_and_write(self) -> None:
-        watch = self._watch
-        device = watch.fullest_device() if watch is not None else None
-        if watch is None or device is None:
+        session = self._session
+        device = session.fullest_device() if session is not None else None
+        if session is None or device is None:
             return
-        book = watch.peaks.devices[device]
-        self._progress.show(watch.timeline.done_steps, book.active_peak, book.reserved_peak)
+        book = session.peaks.devices[device]
+        self._progress.show(session.timeline.done_steps, book.active_peak, book.reserved_peak)
         self._write(complete=False)
 
     # -- the record ------------------------------------------------------------------------------------------------------
 
     def _child_over(self) -> None:
-        # A forked child of multiprocessing's leaves without atexit; a spawned one does not.
+        # A forked child of multiprocessing ends without atexit; a spawned child runs it.
         if self._is_forked:
             self._write_all()
 
@@ -140,15 +141,15 @@ class Observer:
 
     def _finish(self) -> None:
         self._progress.clear()
-        is_main, watch = self._settings.is_main, self._watch
+        is_main, session = self._settings.is_main, self._session
         if self._error is None and not is_main:
-            # Nobody stands around what such a process runs; the interpreter keeps what it died of.
+            # No code of ours catches exceptions in child processes, but the interpreter keeps the last one.
             self._error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        if watch is not None:
-            watch.finish()
+        if session is not None:
+            session.finish()
             if is_main and self._settings.snapshot:
-                self._defects.attempt(watch.write_snapshot, self._settings.snapshot, self._error)
-        if is_main or (watch is not None and watch.peaks.devices):
+                self._defects.attempt(session.write_snapshot, self._settings.snapshot, self._error)
+        if is_main or (session is not None and session.peaks.devices):
             self._write(complete=True)
         if self._lone_rank is not None:
             self._lone_rank.script_ended()
@@ -156,9 +157,9 @@ class Observer:
 
     def _write(self, complete: bool) -> None:
         seen, steps = NOTHING_SEEN, "[]"
-        if self._watch is not None:
-            seen = self._watch.record(complete, self._error)
-            steps = self._defects.attempt_or("[]", self._watch.steps_text)
+        if self._session is not None:
+            seen = self._session.record(complete, self._error)
+            steps = self._defects.attempt_or("[]", self._session.steps_text)
         record.write(self._settings.record_dir, {**self._process_record(complete), **seen}, steps)
 
     def _process_record(self, complete: bool) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Observer:
             "complete": complete,
             "pid": self._pid,
             "main": self._settings.is_main,
-            "torch": str(self._watch.torch.__version__) if self._watch is not None else None,
+            "torch": str(self._session.torch.__version__) if self._session is not None else None,
             "python": platform.python_version(),
             "script": self._script,
             "world_size": self._world_size,

@@ -1,7 +1,7 @@
-"""Exact peaks between two borders, from the allocator itself.
+"""Exact peaks between two phase borders, from the allocator itself.
 
-The allocator keeps, for each statistic, the highest value since its peaks were last reset. At each border the peaks are
-read and reset. `user_view` gives the script the peaks it would have seen without that.
+For each statistic, the allocator keeps the highest value since its peaks were last reset. At each border the observer reads
+and resets the peaks. `script_peaks` hides these resets from the script.
 """
 
 import threading
@@ -12,7 +12,7 @@ Stats = dict[str, Any]
 
 
 class Window(NamedTuple):
-    """What one device's allocator did between two borders, in bytes."""
+    """The allocator of one device between two borders, in bytes."""
 
     active_peak: int
     allocated_peak: int
@@ -36,7 +36,7 @@ Path = tuple[Any, ...]
 
 
 def fold_peaks(stats: Stats, into: dict[Path, int], path: Path = ()) -> None:
-    """Keeps, for every statistic that has a peak, the highest one seen."""
+    """Keeps the highest peak seen of every statistic that has one."""
     for key, value in stats.items():
         if not isinstance(value, dict):
             continue
@@ -50,7 +50,7 @@ def fold_peaks(stats: Stats, into: dict[Path, int], path: Path = ()) -> None:
 
 
 def raise_peaks(stats: Stats, kept: dict[Path, int], path: Path = ()) -> None:
-    """Puts kept peaks back where they are higher."""
+    """Replaces peaks by kept ones that are higher."""
     for key, value in stats.items():
         if not isinstance(value, dict):
             continue
@@ -63,7 +63,7 @@ def raise_peaks(stats: Stats, kept: dict[Path, int], path: Path = ()) -> None:
 
 
 class _Total:
-    """A count that the script may set back to zero (torch.cuda.reset_accumulated_memory_stats); this one goes on."""
+    """A count that the script can set to zero (torch.cuda.reset_accumulated_memory_stats), without those resets."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -76,19 +76,36 @@ class _Total:
 
 class Device:
     def __init__(self) -> None:
-        self.users_peaks: dict[Path, int] = {}  # since the script last reset its peaks
-        self.window: list[int] = [0, 0, 0]  # of this window, before the script reset its peaks in it
+        self.script_peaks: dict[Path, int] = {}  # since the script last reset its peaks
+        self.window = [0, 0, 0]  # peaks of the open window, up to the script's last reset in it
         self.segments_peak = 0
         self.active_peak = 0
         self.allocated_peak = 0
         self.reserved_peak = 0
         self.allocations = _Total()
-        self.retries = _Total()  # times that cached segments were given back to find room
+        self.retries = _Total()  # how often the allocator freed cached segments to find room
+
+    def see_peaks(self, stats: Stats) -> None:
+        """REQUIRES: called before every reset of the allocator's peaks."""
+        peaks = (stats[name]["all"]["peak"] for name in ("active_bytes", "allocated_bytes", "reserved_bytes"))
+        self.window = [max(pair) for pair in zip(self.window, peaks)]
+        self.segments_peak = max(self.segments_peak, stats["segment"]["all"]["peak"])
+
+    def close_window(self, stats: Stats) -> Window:
+        ends = (stats[name]["all"]["current"] for name in ("active_bytes", "reserved_bytes"))
+        window = Window(*self.window, *ends)
+        self.window = [0, 0, 0]
+        self.active_peak = max(self.active_peak, window.active_peak)
+        self.allocated_peak = max(self.allocated_peak, window.allocated_peak)
+        self.reserved_peak = max(self.reserved_peak, window.reserved_peak)
+        self.allocations.see(stats["allocation"]["all"]["allocated"])
+        self.retries.see(stats["num_alloc_retries"])
+        return window
 
 
 class Peaks:
-    """`read` and `reset` are the allocator's own functions, taken before anyone wrapped them; both take a device index.
-    `device_count()` is 0 until CUDA is initialised."""
+    """`read` and `reset` are the allocator's own functions, not wrapped; both take a device index. `device_count()` is 0
+    until CUDA is initialized."""
 
     def __init__(
         self, read: Callable[[int], Stats], reset: Callable[[int], Any], device_count: Callable[[], int]
@@ -103,67 +120,42 @@ class Peaks:
         self._lock = threading.RLock()
 
     def cut(self) -> Windows:
-        """What happened on each used device since the last cut; begins a new window."""
+        """Closes the window of each used device and opens the next."""
         windows: Windows = {}
         with self._lock:
             for index in range(self._device_count()):
-                try:
-                    stats = self._read(index)
-                except RuntimeError:  # a pluggable allocator keeps no statistics
-                    return windows
-                window = self._see(index, stats)
-                if window is not None:
-                    windows[index] = window
+                device, stats = self._see(index)
+                if device is not None:
+                    fold_peaks(stats, device.script_peaks)
+                    windows[index] = device.close_window(stats)
                     self._reset(index)
         return windows
 
-    def _see(self, index: int, stats: Stats) -> Window | None:
-        active, reserved = stats["active_bytes"]["all"], stats["reserved_bytes"]["all"]
-        allocated = stats["allocated_bytes"]["all"]
+    def _see(self, index: int) -> tuple[Device | None, Stats]:
+        """None for a device that was not used yet."""
+        try:
+            stats = self._read(index)
+        except RuntimeError:  # A pluggable allocator keeps no statistics.
+            return None, {}
+        if index not in self.devices and stats["reserved_bytes"]["all"]["peak"]:
+            self.devices[index] = Device()
         device = self.devices.get(index)
-        if device is None:
-            if not reserved["peak"]:
-                return None
-            device = self.devices[index] = Device()
-        fold_peaks(stats, device.users_peaks)
-        window = Window(
-            max(active["peak"], device.window[0]),
-            max(allocated["peak"], device.window[1]),
-            max(reserved["peak"], device.window[2]),
-            active["current"],
-            reserved["current"],
-        )
-        device.window = [0, 0, 0]
-        device.active_peak = max(device.active_peak, window.active_peak)
-        device.allocated_peak = max(device.allocated_peak, window.allocated_peak)
-        device.reserved_peak = max(device.reserved_peak, window.reserved_peak)
-        device.segments_peak = max(device.segments_peak, stats["segment"]["all"]["peak"])
-        device.allocations.see(stats["allocation"]["all"]["allocated"])
-        device.retries.see(stats["num_alloc_retries"])
-        return window
+        if device is not None:
+            device.see_peaks(stats)
+        return device, stats
 
     # -- the script's own calls ------------------------------------------------------------------------------------------
 
-    def stats_for_user(self, index: int, stats: Stats) -> Stats:
-        """`stats` as they would be, had nobody but the script reset the peaks."""
+    def stats_for_script(self, index: int, stats: Stats) -> Stats:
+        """`stats` with the peaks as if only the script had reset them."""
         device = self.devices.get(index)
         if device is not None:
-            raise_peaks(stats, device.users_peaks)
+            raise_peaks(stats, device.script_peaks)
         return stats
 
-    def user_resets(self, index: int) -> None:
-        """REQUIRES: called right before the allocator's reset, which the script asked for."""
+    def script_resets(self, index: int) -> None:
+        """REQUIRES: called right before the reset that the script asked for."""
         with self._lock:
-            device = self.devices.get(index)
-            try:
-                stats = self._read(index)
-            except RuntimeError:
-                return
-            if device is None:
-                if not stats["reserved_bytes"]["all"]["peak"]:
-                    return
-                device = self.devices[index] = Device()
-            peaks = [stats[name]["all"]["peak"] for name in ("active_bytes", "allocated_bytes", "reserved_bytes")]
-            device.window = [max(one, other) for one, other in zip(device.window, peaks)]
-            device.segments_peak = max(device.segments_peak, stats["segment"]["all"]["peak"])
-            device.users_peaks.clear()
+            device, _ = self._see(index)
+            if device is not None:
+                device.script_peaks.clear()

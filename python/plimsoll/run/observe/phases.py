@@ -1,11 +1,11 @@
-"""Steps and phases, told from what a training loop does; knows nothing of torch.
+"""Steps and phases, derived from the events of a training loop. Does not use torch.
 
     before ─► [other] forward ─► backward ─► other (clipping) ─► optimizer ─┐ one step
                   ▲                                                         │
-                  └──── what comes after the optimizer opens the next step ◄┘
+                  └────── work after the optimizer opens the next step ◄────┘
 
-A step ends where its optimizer step ends. Another optimizer step with no forward or backward between belongs to the same
-step, so what follows an optimizer step is kept aside (`_tail`) until the next event tells whose it is.
+A step ends when its optimizer step ends. If another optimizer step follows without a forward or backward, it belongs to the
+same step. So the windows after an optimizer step are kept in `_tail` until the next event decides.
 """
 
 import threading
@@ -25,7 +25,7 @@ def _add(phases: Phases, phase: str, windows: Windows) -> None:
 
 
 class Highest:
-    """The highest active bytes seen on a device, and when. The first of equals."""
+    """The highest active bytes of a device and their moment; of equal values the first."""
 
     def __init__(self) -> None:
         self.active_peak = -1
@@ -38,9 +38,9 @@ class Highest:
 
 
 class Timeline:
-    """Cuts the run at the borders of phases. `cut()` gives what happened on each device since the last cut.
+    """Cuts the run at the borders of phases. `cut()` returns the window of each device since the last cut.
 
-    Thread-safe: autograd's threads and several training threads may report.
+    Thread-safe: autograd's threads and several training threads may report events.
     """
 
     def __init__(
@@ -52,21 +52,21 @@ class Timeline:
         self.restart()
 
     def restart(self) -> None:
-        """As if nothing had happened yet; in a forked child, where the lock may be held by a thread that is not there."""
+        """Forgets all events. For a forked child, in which a thread of the parent may have held the lock."""
         self._lock = threading.RLock()
         self.before: Phases = {}
         self.after: Phases = {}
         self.finished: list[Phases] = []
-        self._numbers: list[int] = []  # of the first entries of `finished`, once some steps were dropped
+        self._numbers: list[int] = []  # step numbers of the first entries of `finished`, once steps were dropped
         self.finished_count = 0
         self.open: Phases | None = None
         self.highest: dict[int, Highest] = {}
         self.phase = OTHER
-        self.work = 0  # forwards, backwards and optimizer steps that began
+        self.work = 0  # number of forwards, backwards and optimizer steps that began
         self._backward_depth = 0
         self._optimizer_depth = 0
         self._optimizer_has_closure = False
-        self._stepped = False  # an optimizer has stepped in the open step, and nothing new began
+        self._stepped = False  # an optimizer has stepped in the open step, and no new work began
         self._stepped_in_backward = False
         self._tail: Windows = {}
 
@@ -99,7 +99,7 @@ class Timeline:
             if self._backward_depth or self.phase == FORWARD:
                 return
             if self._optimizer_depth and not self._optimizer_has_closure:
-                self._optimizer_depth = 0  # its step raised, and the script went on
+                self._optimizer_depth = 0  # its step raised, and the script continued
             self._begin_work(FORWARD)
 
     def backward_begins(self) -> None:
@@ -110,7 +110,7 @@ class Timeline:
             self._backward_depth += 1
 
     def backward_ends(self) -> bool:
-        """True where it was the outermost one."""
+        """True for the outermost backward."""
         with self._lock:
             self._backward_depth -= 1
             if self._backward_depth:
@@ -133,16 +133,16 @@ class Timeline:
             if self._optimizer_depth > 1:
                 return
             self._optimizer_has_closure = has_closure
-            if self._stepped and not has_closure:  # one more optimizer of the same step
+            if self._stepped and not has_closure:  # a further optimizer of the same step
                 self._flush()
                 _add(self._opened(), OTHER, self._tail)
                 self._see(self.finished_count, OTHER, self._tail)
                 self._tail, self._stepped, self.phase = {}, False, OPTIMIZER
             else:
-                self._begin_work(OPTIMIZER)  # a closure brings a forward of its own, hence a step of its own
+                self._begin_work(OPTIMIZER)  # a closure runs a forward, so it opens a step
 
     def expect_optimizer(self) -> None:
-        """The compiled code that was entered holds an optimizer step, at a place that cannot be seen from outside."""
+        """The entered compiled code contains an optimizer step, at an unknown place."""
         with self._lock:
             if not self._optimizer_depth and not self._backward_depth:
                 self._optimizer_depth, self._optimizer_has_closure = 1, True
@@ -157,7 +157,7 @@ class Timeline:
                 self._step_done()
 
     def nothing_ran_yet(self) -> None:
-        """What ran before there was a device is no part of a step; a step that is whole stays one."""
+        """Discards the open step: it ran before there was a device. A finished step stays."""
         with self._lock:
             if (
                 self.finished_count == 0
@@ -168,7 +168,7 @@ class Timeline:
                 self.open, self.phase, self.work = None, OTHER, 0
 
     def close(self) -> None:
-        """The run is over: whatever happened since the last border is filed."""
+        """The run is over: files the windows since the last border."""
         with self._lock:
             self._flush()
             if self._stepped:
@@ -178,7 +178,7 @@ class Timeline:
                 self._tail = {}
 
     def flush(self) -> None:
-        """Files what happened up to now under the current phase."""
+        """Files the windows up to now under the current phase."""
         with self._lock:
             self._flush()
 
@@ -190,7 +190,7 @@ class Timeline:
         return self.open
 
     def _begin_work(self, phase: str) -> None:
-        """A forward, a backward or an optimizer step begins: in the open step, or it opens one."""
+        """A forward, a backward or an optimizer step begins. It opens a step if none is open."""
         if self.open is not None and not self._stepped:
             self._enter(phase)
             return
@@ -236,7 +236,7 @@ class Timeline:
         for device, window in windows.items():
             self.highest.setdefault(device, Highest()).see(step, phase, window)
 
-    # A long run must not grow without bound: the first steps, the last ones and those that hold a device's peak stay.
+    # Bounds the memory of a long run: keeps the first steps, the last steps, and the steps with a device's peak.
     _KEPT_FIRST, _KEPT_LAST = 64, 64
 
     def _thin_out(self) -> None:
@@ -254,12 +254,12 @@ class Timeline:
         self.finished = [step for _, step in kept]
 
     def finished_numbers(self) -> list[int]:
-        """The step numbers of `finished`: all of them, but for very long runs."""
+        """The step numbers of `finished`, without gaps unless the run is very long."""
         missing = len(self.finished) - len(self._numbers)
         return self._numbers + list(range(self.finished_count - missing, self.finished_count))
 
     def numbered_steps(self) -> list[tuple[int, Phases]]:
-        """The finished steps, and the open one if it did anything."""
+        """The finished steps, and the open step if it has windows."""
         with self._lock:
             steps = list(zip(self.finished_numbers(), self.finished))
             if self.open:

@@ -1,4 +1,4 @@
-"""The progress line: one line on a terminal, redrawn; nothing anywhere else."""
+"""The progress line: one line that is redrawn on a terminal. Not shown anywhere else."""
 
 import os
 import sys
@@ -14,10 +14,10 @@ def _gib(count: int) -> str:
 
 
 class Progress:
-    """Between two drawings the line belongs to the script: whatever it prints to the terminal first erases ours.
+    """Between two drawings the terminal belongs to the script: its output first erases the progress line.
 
-    For that, and only while a line is drawn, the standard streams have a `write` of their own. What is written past
-    them, by C++ or by another process, goes over the line.
+    So the standard streams have a replaced `write`, only while a line is drawn. C++ code and other processes do not use these
+    streams; their output overwrites the line.
     """
 
     def __init__(self, wanted: bool, stream: TextIO | None = None) -> None:
@@ -44,12 +44,12 @@ class Progress:
             self._write(_ERASE)
 
     def turn_off(self) -> None:
-        """In a forked child: the line is the parent's."""
+        """In a forked child: the line belongs to the parent."""
         self._leave_streams()
         self._on = self._drawn = False
 
     def _room(self) -> int | None:
-        """How many characters fit in one row: a line that wraps could not be erased."""
+        """The number of characters in one row: a wrapped line could not be erased."""
         assert self._stream is not None
         try:
             columns = os.get_terminal_size(self._stream.fileno()).columns
@@ -59,7 +59,7 @@ class Progress:
 
     def _watch_streams(self) -> None:
         for stream in {id(stream): stream for stream in (sys.__stdout__, sys.__stderr__, self._stream)}.values():
-            # A stream whose `write` the script replaced stays as the script has it.
+            # If the script replaced `write` of a stream, the stream stays unchanged.
             if (
                 stream is not None
                 and _is_terminal(stream)
@@ -84,7 +84,7 @@ class Progress:
 
 
 class _Erasing:
-    """A stream's `write`, until it is called: the line goes, the stream is as it was, and the text is written."""
+    """Replaces a stream's `write` until its first call, which erases the line, restores the stream and writes the text."""
 
     def __init__(self, progress: Progress, stream: TextIO) -> None:
         self._progress = progress

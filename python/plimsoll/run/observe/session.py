@@ -1,7 +1,7 @@
-"""What is watched of torch in one process: the parts together, and what they saw."""
+"""A session observes torch in one process: it connects the parts of the observer and collects their record."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from plimsoll.run import record
 from plimsoll.run.attribution import Attribution
@@ -9,85 +9,96 @@ from plimsoll.run.contents import snapshot
 from plimsoll.run.contents.contents import MAX_ENTRIES, Contents
 from plimsoll.run.contents.history import History
 from plimsoll.run.contents.oom import Oom
-from plimsoll.run.control import Control
-from plimsoll.run.observe import user_view
+from plimsoll.run.observe import script_peaks
 from plimsoll.run.observe.compiled import Compiled
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.graphs import Graphs
 from plimsoll.run.observe.hooks import Hooks
 from plimsoll.run.observe.peaks import Peaks, Windows
 from plimsoll.run.observe.phases import Timeline
+from plimsoll.run.pretend_control import Control
 from plimsoll.run.settings import Settings
 from plimsoll.run.values.readbacks import ReadBacks
 
 
-class Watch:
+class Process(Protocol):
+    """What a session asks of its process (`Observer`)."""
+
+    def is_on(self) -> bool:
+        """False in a forked child, until it initializes CUDA itself."""
+
+    def step_done(self) -> None: ...
+
+    def check_stop(self, finished_steps: int) -> None:
+        """Raises EnoughSteps if no further step is wanted."""
+
+
+class Session:
+    """Observes torch in one process."""
+
     def __init__(
-        self,
-        torch: Any,
-        control: Control | None,
-        settings: Settings,
-        defects: Defects,
-        is_on: Callable[[], bool],
-        on_step: Callable[[], None],
-        check_stop: Callable[[int], None],
+        self, torch: Any, control: Control | None, settings: Settings, defects: Defects, process: Process
     ) -> None:
         self.torch = torch
         self._control = control
         self._settings = settings
         self._defects = defects
-        self._is_on = is_on
         self._steps = record.StepTexts()
         self.peaks = Peaks(torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats, self._devices_in_use)
-        self.timeline = Timeline(self._cut, on_step, check_stop)
-        self.hooks = Hooks(torch, self.timeline, defects, is_on)
+        self.timeline = Timeline(self._cut, process.step_done, process.check_stop)
+        self.hooks = Hooks(torch, self.timeline, defects, process.is_on)
         keep_all = settings.snapshot is not None and settings.is_main
         self._history = History(torch, MAX_ENTRIES, "all" if keep_all else "alloc")
         self._contents = Contents(
             self._history, self.peaks, keep_all, torch.cuda.is_current_stream_capturing, defects.note
         )
-        self._oom = Oom(torch, control, self.timeline, self.hooks, self._history, self._contents, defects, is_on)
-        self._read_backs: ReadBacks | None = None
+        self._oom = Oom(
+            torch, control, self.timeline, self.hooks, self._history, self._contents, defects, process.is_on
+        )
+        self._read_backs = ReadBacks(torch, control, self.hooks, process.is_on) if control is not None else None
         self._attribution = Attribution(settings.categories, settings.depth, defects)
 
     def install(self) -> None:
-        """Allocates nothing and initialises nothing. REQUIRES: torch is imported."""
-        user_view.install(self.torch._C, self.peaks)
+        """Allocates nothing and initializes nothing. REQUIRES: torch is imported."""
+        script_peaks.install(self.torch._C, self.peaks)
         self.hooks.on_backward = self._contents.attribution.backward_called
-        self._history.on_user_begins = self._user_begins
-        for part in (
-            self._history.install,
-            self.hooks.install,
-            Compiled(self.hooks, self.timeline, self._attribution).install,
-            Graphs(self.torch, self.hooks).install,
-        ):
-            self._defects.attempt(part)
+        self._history.on_script_records = self._script_records
+        compiled = Compiled(self.hooks, self.timeline, self._attribution)
+        graphs = Graphs(self.torch, self.hooks)
+        for part in (self._history, self.hooks, compiled, graphs):
+            self._defects.attempt(part.install)
 
     def start(self) -> None:
-        """REQUIRES: CUDA is being initialised in this process."""
-        self._defects.attempt(self.hooks.device_begins)
-        self._defects.attempt(self._attribution.start)  # First: its look at the allocator would stand in the history.
-        self._defects.attempt(self._history.start)
-        self._defects.attempt(self._oom.install)
-        if self._control is not None:
-            self._read_backs = ReadBacks(self.torch, self._control, self.hooks, self._is_on)
-            self._defects.attempt(self._read_backs.install)
+        """REQUIRES: CUDA is being initialized in this process."""
+        # Attribution starts before the history, which would otherwise contain its look at the allocator.
+        parts: list[Callable[[], object]] = [
+            self.hooks.device_begins,
+            self._attribution.start,
+            self._history.start,
+            self._oom.install,
+        ]
+        if self._read_backs is not None:
+            parts.append(self._read_backs.install)
+        for part in parts:
+            self._defects.attempt(part)
 
     def forked(self) -> None:
-        """In a forked child, as long as it is not watched."""
+        """In a forked child, which is not observed yet."""
         self.hooks.disarm()
         self._defects.attempt(self._attribution.forked)
 
     def restart(self) -> None:
-        """In a forked child that is watched from now on. REQUIRES: its parent has not initialised CUDA, so that nothing
-        was seen on any device."""
+        """In a forked child that is observed from now on. REQUIRES: the parent has not initialized CUDA, so there are no
+        observations of any device."""
         self._steps = record.StepTexts()
         self.peaks.restart()
         self.timeline.restart()
         self.hooks.restart()
 
     def finish(self) -> None:
-        for part in (self._end_read_backs, self._attribution.finish, self.timeline.close, self._contents.finish):
+        if self._read_backs is not None:
+            self._defects.attempt(self._read_backs.uninstall)
+        for part in (self._attribution.finish, self.timeline.close, self._contents.finish):
             self._defects.attempt(part)
 
     def write_snapshot(self, path: str, error: BaseException | None) -> None:
@@ -107,16 +118,12 @@ class Watch:
         self._defects.attempt(self._attribution.at_border, self.timeline.work > 0)
         return windows
 
-    def _user_begins(self) -> None:
+    def _script_records(self) -> None:
         self.timeline.flush()
         self._defects.attempt(self._contents.new_stretch)
 
     def _devices_in_use(self) -> int:
         return self.torch._C._cuda_getDeviceCount() if self.torch.cuda.is_initialized() else 0
-
-    def _end_read_backs(self) -> None:
-        if self._read_backs is not None:
-            self._read_backs.uninstall()
 
     # -- the record ------------------------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""Processes and threads of the script: activation in children, how they end, `--steps`."""
+"""The script's processes: activation in children, their end, `--steps`."""

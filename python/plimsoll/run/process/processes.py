@@ -1,4 +1,4 @@
-"""The end of multiprocessing's children. It catches what they die of, and a forked one leaves without atexit."""
+"""The end of a child of multiprocessing, which catches the child's exception. A forked child ends without atexit."""
 
 import functools
 import sys
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def install(util: Any, ended: Callable[[BaseException | None], None], over: Callable[[], None]) -> None:
-    """`util`: multiprocessing's. `ended(error)` as the child's work ends, `over()` once its own finalizers ran."""
+    """`util`: multiprocessing.util. Calls `ended(error)` after the child's work, and `over()` after its finalizers."""
     original = util._exit_function
 
     @functools.wraps(original)
     def exit_function(*args: Any, **kwargs: Any) -> Any:
-        # It is called from the `finally` around the child's work: what ended that is still in flight.
+        # Called from the `finally` around the child's work, so the exception is still being handled.
         ended(sys.exc_info()[1])
         try:
             return original(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""`--steps K`: the run ends where the step after the last wanted one would begin."""
+"""`--steps K`: the run ends when step K + 1 would begin."""
 
 
 class EnoughSteps(SystemExit):
-    """Leaves the script as `sys.exit(0)` would: `finally` blocks and atexit functions run."""
+    """Ends the script like `sys.exit(0)`: `finally` blocks and atexit functions run."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -14,8 +14,8 @@ class Stop:
         self.stopped = False
 
     def check(self, finished_steps: int) -> None:
-        """REQUIRES: called where a step would begin. Several optimizers that step one after the other are one step, so
-        the end of a step is only certain here."""
+        """REQUIRES: called when a step would begin. Several optimizer steps in a row are one step, so only the begin of the
+        next step proves that a step has ended."""
         if self._wanted_steps is not None and finished_steps >= self._wanted_steps:
             self.stopped = True
             raise EnoughSteps()

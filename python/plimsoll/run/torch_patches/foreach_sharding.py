@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from plimsoll.run.torch_patches import collector
+from plimsoll.run.torch_patches import garbage_collection
 from plimsoll.run.torch_patches.after_import import after_import
 
 _MODULE = "torch.distributed.tensor._sharding_prop"
@@ -49,7 +49,7 @@ def _propagate_by_kind(module: ModuleType) -> None:
             answer = None  # Torch's own words are of all entries.
         if answer is None:
             return propagate(self, op_schema)
-        collector.make_up_for(containers * kinds.number)
+        garbage_collection.make_up_for(containers * kinds.number)
         return answer
 
     setattr(propagator, _METHOD, propagate_by_kind)

@@ -13,8 +13,8 @@ from typing import Any
 
 from plimsoll.run.contents.lines import Line, line_or_backward
 from plimsoll.run.contents.native_stack import NativeStack
-from plimsoll.run.control import Control
 from plimsoll.run.observe.hooks import Hooks
+from plimsoll.run.pretend_control import Control
 from plimsoll.run.values.shape_use import read_decides_shape
 
 

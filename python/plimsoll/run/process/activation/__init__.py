@@ -1,7 +1,7 @@
-"""Brings the observer into Python processes that the script starts (multiprocessing's spawn, subprocess).
+"""Starts the observer in Python processes that the script starts (multiprocessing's spawn, subprocess).
 
-This folder comes first on their PYTHONPATH, so that Python imports `sitecustomize` from here at its start. Programs that
-are not Python never look; forked children are the observer's own business.
+This folder comes first on their PYTHONPATH, so Python imports its `sitecustomize` at startup. `Observer` handles forked
+children itself.
 """
 
 import os

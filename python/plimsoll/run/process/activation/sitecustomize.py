@@ -1,11 +1,11 @@
-"""Python imports this at its start in processes that a watched script started; see the package's docstring."""
+"""Python imports this at startup in processes that an observed script started: see the package's docstring."""
 
 import os
 import sys
 
 
 def _activate() -> None:
-    # As `reach_children` put it on the path, from the root: the folder that we are in may be a deleted one.
+    # The absolute path that `reach_children` set. The working directory may be a deleted one.
     here = os.path.dirname(__file__)
     sys.path[:] = [part for part in sys.path if part != here]
     _chain(here)
@@ -19,15 +19,14 @@ def _activate() -> None:
     finally:
         sys.path.remove(home)
     wanted = settings.read()
-    # The main process is watched by its bootstrap. Where it replaced itself by exec it has the same id and no
-    # bootstrap any more: then this is the place.
+    # The bootstrap observes the main process. After exec the process has the same id but no bootstrap, so it starts here.
     if wanted is not None:
         watcher = observer.Observer(wanted, sys.argv[0] if getattr(sys, "argv", None) else "")
         watcher.wait_for_torch()
 
 
 def _chain(here: str) -> None:
-    """The user's own sitecustomize, which this file hides."""
+    """Runs the user's own sitecustomize, which this file hides."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 

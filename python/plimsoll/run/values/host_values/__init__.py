@@ -21,8 +21,8 @@ import functools
 from collections.abc import Callable
 from types import ModuleType
 
-from plimsoll.run.control import Control
 from plimsoll.run.observe.defects import Defects
+from plimsoll.run.pretend_control import Control
 from plimsoll.run.torch_patches.after_import import after_import
 
 __all__ = ["install"]

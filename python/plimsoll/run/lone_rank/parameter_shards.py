@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from plimsoll.run.torch_patches import collector
+from plimsoll.run.torch_patches import garbage_collection
 from plimsoll.run.torch_patches.after_import import after_import
 
 _FSDP_PARAM = (
@@ -24,7 +24,7 @@ _FUNCTION = "_chunk_with_empty"
 _PLACEMENTS = "torch.distributed.tensor.placement_types"
 
 
-class Pieces:
+class Shards:
     """What ``torch.chunk`` would return, and empty tensors up to the number asked for: by index, by length, in order."""
 
     def __init__(self, tensor: torch.Tensor, number: int, dim: int) -> None:
@@ -63,14 +63,14 @@ def _cut_when_asked(module: ModuleType) -> None:
         # A subclass knows how to split itself, which need not be by `narrow`; and what cannot be cut is refused by torch.
         is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
         if is_plain and num_chunks > 0 and tensor.dim() > 0 and tensor.size(dim) > 0:
-            collector.make_up_for(num_chunks)
-            return Pieces(tensor, num_chunks, dim)
+            garbage_collection.make_up_for(num_chunks)
+            return Shards(tensor, num_chunks, dim)
         return chunk_with_empty(tensor, num_chunks, dim=dim)
 
     setattr(module, _FUNCTION, cut_when_asked)
 
 
-def strided_piece(size: int, split_factor: int, number: int, which: int) -> list[range]:
+def strided_shard_ranges(size: int, split_factor: int, number: int, which: int) -> list[range]:
     """The indices of piece `which` of `number` of a dimension of `size` that is cut into `split_factor` parts, and each part into
     `number` pieces."""
     ranges = []
@@ -103,7 +103,7 @@ def _count_for_one(placements: ModuleType) -> None:
         are_plain = _makes_plain_indices() and all(type(number) is int for number in numbers)
         if not (are_plain and curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):
             return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
-        ranges = strided_piece(*numbers)
+        ranges = strided_shard_ranges(*numbers)
         size = sum(map(len, ranges))
         mode = modes(offset_mode)
         if mode is modes.NONE:

@@ -16,7 +16,7 @@ from torch._C import _distributed_c10d
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from plimsoll.run.lone_rank import left_works
+from plimsoll.run.lone_rank import watchdog_works
 
 _aten = torch.ops.aten
 
@@ -49,7 +49,7 @@ class SameValues(TorchDispatchMode):
                 for output in outputs:
                     self._remember(output, self._contents(sent))
         if func.namespace == "c10d":
-            left_works.collective_was_made()
+            watchdog_works.collective_was_made()
         return result
 
     def _copied(self, target: torch.Tensor, source: torch.Tensor) -> None:
@@ -78,7 +78,7 @@ class SameValues(TorchDispatchMode):
         return sent.contents[first : first + tensor.numel()].reshape(tensor.shape)
 
 
-def _with_same_values(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_agreement(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with SameValues():
@@ -102,13 +102,13 @@ def _let_go_of_reduced_buckets(reducer: Any) -> None:
     asked = _asked[reducer] = _asked.get(reducer, 0) + 1
     if asked > _LAST_WAIT:
         return
-    left_works.let_the_watchdog_look()
+    watchdog_works.let_the_watchdog_look()
 
 
 def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
     @functools.wraps(rebuild)
     def call(reducer: Any) -> bool:
-        left_works.forward_begins()
+        watchdog_works.forward_begins()
         _let_go_of_reduced_buckets(reducer)
         with SameValues():
             rebuilt = rebuild(reducer)
@@ -123,4 +123,4 @@ def replacements() -> dict[str, Any]:
     reducer = _distributed_c10d.Reducer
     setattr(reducer, "_rebuild_buckets", _rebuilding(reducer._rebuild_buckets))
     verify = "_verify_params_across_processes"
-    return {verify: _with_same_values(getattr(_distributed_c10d, verify))}
+    return {verify: _with_agreement(getattr(_distributed_c10d, verify))}
