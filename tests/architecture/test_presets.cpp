@@ -8,11 +8,9 @@
 namespace plimsoll::architecture::test_presets {
 
 TEST_CASE("every preset has as many parameters as the model is published with") {
-  std::set<std::string_view> names;
   std::set<Family> families;
   for (const auto& preset : presets()) {
-    CAPTURE(std::string(preset.name));
-    CHECK(names.insert(preset.name).second);
+    CAPTURE(preset.name);
     const auto architecture = architecture_of(preset);
     families.insert(architecture.family);
     CHECK(count_parameters(architecture).total == preset.parameters);
@@ -20,16 +18,30 @@ TEST_CASE("every preset has as many parameters as the model is published with") 
   CHECK(families.size() == std::size(kFamilyNames));
 }
 
-TEST_CASE("a preset is found by its name, and no other") {
+TEST_CASE("a preset is found by its name or an alias, in any case") {
   REQUIRE(find_preset("llama3-8b") != nullptr);
   CHECK(find_preset("llama3-8b")->parameters == 8'030'261'248);
   CHECK(find_preset("llama3-8") == nullptr);
   CHECK(find_preset("") == nullptr);
+  CHECK(find_preset("Llama3-405B") == find_preset("llama3.1-405b"));
+  CHECK(find_preset("mistral-7b")->name == "mistral-7b-v0.3");
 }
 
-TEST_CASE("a model's parameters are those of its blocks, its embeddings, its head and its last norm") {
+TEST_CASE("names and aliases are unique and lower case") {
+  std::set<std::string> names;
+  for (const Preset& preset : presets()) {
+    std::vector<std::string> all = preset.aliases;
+    all.push_back(preset.name);
+    for (const std::string& name : all) {
+      CHECK_MESSAGE(names.insert(name).second, name);
+      CHECK_MESSAGE(name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ /") == std::string::npos, name);
+    }
+  }
+}
+
+TEST_CASE("the parameters of the blocks, embeddings, head and last norm add up to the model's") {
   for (const auto& preset : presets()) {
-    CAPTURE(std::string(preset.name));
+    CAPTURE(preset.name);
     const auto architecture = architecture_of(preset);
     const auto all = count_parameters(architecture);
     std::int64_t total = all.embeddings + all.head, active = total;
@@ -46,8 +58,8 @@ TEST_CASE("a model's parameters are those of its blocks, its embeddings, its hea
   }
 }
 
-TEST_CASE("of experts a token uses those it is sent to") {
-  // As its makers say: 12.9 billion of 46.7.
+TEST_CASE("active parameters count only the experts that a token is sent to") {
+  // Mistral AI publishes 12.9 of 46.7 billion.
   const auto count = count_parameters(architecture_of(*find_preset("mixtral-8x7b")));
   CHECK(count.active == 12'879'925'248);
 }

@@ -2,21 +2,24 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/architecture/architecture.h"
 
 namespace plimsoll::architecture {
 
-/// A public model, by the name people call it.
+/// A public model. presets.json has them all; the build embeds it.
 struct Preset {
-  std::string_view name;
-  std::int64_t parameters;  ///< As published, to the parameter; tied ones once.
-  std::string_view config;  ///< Its config.json.
+  std::string name;
+  std::vector<std::string> aliases;
+  std::int64_t parameters;  ///< The published number, exact. Tied parameters count once.
+  std::string config;       ///< Its config.json, without fields that do not change the shape.
 };
 
 std::span<const Preset> presets();
-/// Null where there is none of that name.
+/// Finds a preset by its name or an alias; case does not matter. Null if no preset has the name.
 const Preset* find_preset(std::string_view name);
 Architecture architecture_of(const Preset& preset);
 

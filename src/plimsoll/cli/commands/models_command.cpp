@@ -18,10 +18,10 @@ using report::Align;
 
 /// The config as one would save it, to edit it.
 std::string config_of(const std::string& name) {
-  const Preset* preset = job::find_preset(name);
+  const Preset* preset = architecture::find_preset(name);
   if (preset != nullptr) return nlohmann::ordered_json::parse(preset->config).dump(2) + "\n";
   std::vector<std::string> names;
-  for (const Preset& known : architecture::presets()) names.emplace_back(known.name);
+  for (const Preset& known : architecture::presets()) names.push_back(known.name);
   const std::string meant = did_you_mean(name, names);
   throw InvalidArgument("no config is known for " + job::in_quotes(name) + ": " + (meant.empty() ? "" : meant + " ") +
                         "`plimsoll models` lists all");
