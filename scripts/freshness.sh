@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # is_fresh HOME: true when the last set-up in HOME is newer than everything that it was made from. Costs milliseconds and
 # touches no network. Folders count too: their time changes when a file comes or goes.
 is_fresh() {

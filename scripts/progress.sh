@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Short lines for people, long output for the log. The caller sets `log`.
 
 say() { printf 'plimsoll: %s\n' "$*" >&2; }

@@ -150,11 +150,12 @@ set_up_python() {
 }
 
 set_up_test_packages() {
-  if ! is_done test_packages 7; then
+  if ! is_done test_packages 8; then
     # pytest 9 and pytest-xdist 3.8: tests that are to stay together are spread, and what they share is made once for each worker.
-    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy cloudpickle tabulate
+    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy==2.4.1 \
+      jsonschema==4.26.0 cloudpickle tabulate
     try "installing transformers (optional)" pip install transformers || say "going on without transformers"
-    note_done test_packages 7
+    note_done test_packages 8
   fi
 }
 
@@ -182,7 +183,9 @@ set_up_headers() {
     || run "fetching CUDA 13's headers" "$venv/bin/python" "$home/scripts/cuda_headers.py" 13 "$state/headers/cu13"
 }
 
-configure() { (cd "$home" && cmake --preset release -DPython3_EXECUTABLE="$venv/bin/python"); }
+configure() {
+  (cd "$home" && cmake --preset release -DPython3_EXECUTABLE="$venv/bin/python" -DPLIMSOLL_WERROR="${PLIMSOLL_WERROR:-OFF}")
+}
 
 set_up_build() {
   local target=plimsoll_product key

@@ -1,4 +1,4 @@
-"""The documents that commands write are what docs/schema says, and the schemas refuse what is not."""
+"""The documents of the commands match the schemas of docs/schema, and the schemas refuse wrong documents."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def objects(schema: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def fields(document: Any, free: bool = False) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every field that a schema names, with the object it is in. `free`: the names of this object are the user's."""
+    """Every field that a schema names, with its object. `free`: the names of this object are the user's."""
     if isinstance(document, dict):
         for name, value in document.items():
             if not free:
@@ -48,14 +48,14 @@ def fields(document: Any, free: bool = False) -> Iterator[tuple[dict[str, Any], 
 
 
 def shortened(document: Any) -> Any:
-    """Its lists with two items at most: more of the same shows nothing new."""
+    """The document with at most two items in each list."""
     if isinstance(document, dict):
         return {name: shortened(value) for name, value in document.items()}
     return [shortened(item) for item in document[:2]] if isinstance(document, list) else document
 
 
 @pytest.mark.parametrize("command, name", [(command, name) for command, listed in DOCUMENTS.items() for name in listed])
-def test_golden_documents_are_what_the_schema_says(command, name):
+def test_golden_documents_match_their_schema(command, name):
     assert check(golden(name), command) == []
 
 
@@ -76,7 +76,7 @@ def test_schemas_are_strict(command):
 
 
 @pytest.mark.parametrize("command", DOCUMENTS)
-def test_no_document_passes_for_another(command):
+def test_a_document_matches_the_schema_of_its_command_only(command):
     for other in DOCUMENTS:
         assert bool(check(golden(DOCUMENTS[command][0]), other)) == (other != command)
 
@@ -84,39 +84,39 @@ def test_no_document_passes_for_another(command):
 @pytest.mark.parametrize(
     "change, said",
     [
-        (lambda d: d.update(version=2), "$.version: 2 is not 1"),
-        (lambda d: d.update(version=True), "$.version: True is not 1"),
-        (lambda d: d.update(fits=1), "$.fits: 1 is not of type boolean"),
-        (lambda d: d.update(extra=1), "$: 'extra' is not in the schema"),
-        (lambda d: d.pop("ops"), "$: 'ops' is missing"),
-        (lambda d: d["peak"].update(active_bytes=-1), "$.peak.active_bytes: -1 is below 0"),
-        (lambda d: d["peak"].update(active_bytes=1.5), "$.peak.active_bytes: 1.5 is not of type integer"),
-        (lambda d: d["peak"].update(phase=7), "$.peak.phase: 7 is not of type string or null"),
-        (lambda d: d["peak"]["categories"].update(Temp="1"), "$.peak.categories.Temp: '1' is not of type integer"),
-        (lambda d: d["job"].update(gpus=[8]), "$.job.gpus: [8] is not of type string or integer or number or boolean or null"),
-        (lambda d: d["steps"][0]["phases"]["forward"].pop("active_end_bytes"), "$.steps[0].phases.forward: 'active_end_bytes' is missing"),
-        (lambda d: d["modules"][1].update(name=None), "$.modules[1].name: None is not of type string"),
-        (lambda d: d["before_steps"].update(step=0), "$.before_steps: 'step' is not in the schema"),
-        (lambda d: d["oom"].pop("message"), "$.oom: 'message' is missing"),
+        (lambda d: d.update(version=2), "$.version: 1 was expected"),
+        (lambda d: d.update(version=True), "$.version: 1 was expected"),
+        (lambda d: d.update(fits=1), "$.fits: 1 is not of type 'boolean'"),
+        (lambda d: d.update(extra=1), "$: Additional properties are not allowed ('extra' was unexpected)"),
+        (lambda d: d.pop("ops"), "$: 'ops' is a required property"),
+        (lambda d: d["peak"].update(active_bytes=-1), "$.peak.active_bytes: -1 is less than the minimum of 0"),
+        (lambda d: d["peak"].update(active_bytes=1.5), "$.peak.active_bytes: 1.5 is not of type 'integer'"),
+        (lambda d: d["peak"].update(phase=7), "$.peak.phase: 7 is not of type 'string', 'null'"),
+        (lambda d: d["peak"]["categories"].update(Temp="1"), "$.peak.categories.Temp: '1' is not of type 'integer'"),
+        (lambda d: d["job"].update(gpus=[8]), "$.job.gpus: [8] is not of type 'string', 'integer', 'number', 'boolean', 'null'"),
+        (lambda d: d["steps"][0]["phases"]["forward"].pop("active_end_bytes"), "$.steps[0].phases.forward: 'active_end_bytes' is a required property"),
+        (lambda d: d["modules"][1].update(name=None), "$.modules[1].name: None is not of type 'string'"),
+        (lambda d: d["before_steps"].update(step=0), "$.before_steps: Additional properties are not allowed ('step' was unexpected)"),
+        (lambda d: d["oom"].pop("message"), "$.oom: 'message' is a required property"),
     ],
 )  # fmt: skip
-def test_a_plan_that_is_wrong_is_refused(change, said):
+def test_a_wrong_plan_is_refused(change, said):
     document = golden("plan_does_not_fit")
     change(document)
     assert check(document, "plan") == [said]
 
 
-def test_what_stands_in_another_document_is_checked_there_too():
+def test_a_document_inside_another_is_checked_too():
     document = golden("fit")
     document["at_limit"]["peak"]["segments"] = None
-    assert check(document, "fit") == ["$.at_limit.peak.segments: None is not of type integer"]
+    assert check(document, "fit") == ["$.at_limit.peak.segments: None is not of type 'integer'"]
     document = golden("fit")
     document["binds"]["book"] = "cache"
-    assert check(document, "fit") == ["$.binds.book: 'cache' is none of ['active', 'reserved', 'device', None]"]
+    assert check(document, "fit") == ["$.binds.book: 'cache' is not one of ['active', 'reserved', 'device', None]"]
 
 
 @pytest.mark.parametrize("command", DOCUMENTS)
-def test_no_field_that_a_schema_names_may_be_missing_or_another(command):
+def test_no_field_of_a_schema_may_be_missing_or_have_another_type(command):
     document = shortened(golden("plan_does_not_fit" if command == "plan" else DOCUMENTS[command][-1]))
     found = list(fields(document))
     assert len(found) > 10

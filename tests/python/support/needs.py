@@ -11,7 +11,7 @@ BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PRETEND = BUILD / "pretend"
 PROGRAMS = BUILD / "tests" / "programs"
 PYTHON_PROGRAMS = HOME / "tests" / "python" / "programs"
-EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # ./check --every-case; else, of many alike, some
+EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # set by ./check --all; otherwise some of many similar cases run
 
 
 def some(cases, one_in):

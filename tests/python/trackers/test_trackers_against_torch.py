@@ -77,7 +77,7 @@ SOME_SHARDED = {
 
 
 def chosen(cases, some):
-    """All of them with ./check --every-case."""
+    """All of them with ./check --all."""
     words = (dict(word.split("=") for word in case.split()) for case in cases)
     return [case for case, of in zip(cases, words) if needs.EVERY_CASE or of["checkpoint"] in some.get(of["model"], ())]
 
