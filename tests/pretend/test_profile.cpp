@@ -17,7 +17,7 @@ const fs::path kProfiles = fs::path(PLIMSOLL_SOURCE_DIR) / "src/plimsoll/pretend
 
 std::string h100() { return to_json(find_profile("H100-80GB", kProfiles)); }
 
-/// The H100's profile with one piece of its JSON replaced.
+/// The H100's profile with one part of its JSON replaced.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = h100();
   const std::size_t at = text.find(from);
@@ -45,7 +45,7 @@ TEST_CASE("the H100's profile has the numbers that the golden runs were made wit
   CHECK(profile.l2_cache == 52428800);
 }
 
-TEST_CASE("every shipped profile can be read, is named as its file, and states the source of every number") {
+TEST_CASE("every shipped profile can be read, has the name of its file, and has a source for every number") {
   const std::vector<std::string> names = profile_names(kProfiles);
   CHECK(names == std::vector<std::string>{"A100-40GB", "A100-80GB", "B200-180GB", "H100-80GB", "H100-96GB",
                                           "H200-141GB", "L40S-48GB", "RTX-4090-24GB"});
@@ -63,14 +63,14 @@ TEST_CASE("every shipped profile can be read, is named as its file, and states t
   }
 }
 
-TEST_CASE("cards reach each other's memory where the profile says so: all that are shipped but the GeForce") {
+TEST_CASE("the profile decides about peer access: all shipped cards have it, except the GeForce") {
   for (const std::string& name : profile_names(kProfiles)) {
     CAPTURE(name);
     CHECK(find_profile(name, kProfiles).peer_access == (name != "RTX-4090-24GB"));
   }
 }
 
-TEST_CASE("a profile that is written and read again is the same") {
+TEST_CASE("a profile is unchanged after it is written and read") {
   CHECK(to_json(parse_profile(h100(), "again")) == h100());
 }
 
@@ -82,9 +82,7 @@ TEST_CASE("NCCL's bytes grow with the ranks up to a limit") {
   CHECK(bytes.of(16384) == 130);
 }
 
-TEST_CASE("the name of a GPU is found whatever its case") {
-  CHECK(find_profile("h100-80gb", kProfiles).name == "H100-80GB");
-}
+TEST_CASE("a GPU's name is found in any case") { CHECK(find_profile("h100-80gb", kProfiles).name == "H100-80GB"); }
 
 TEST_CASE("an unknown GPU is refused with the nearest names") {
   CHECK_THROWS_WITH_AS(
@@ -101,18 +99,19 @@ TEST_CASE("an unknown GPU is refused with the nearest names") {
                        InvalidArgument);
 }
 
-TEST_CASE("a profile of the user's own is read by its path") {
+TEST_CASE("a user's profile is read by its path") {
   const fs::path file = fs::temp_directory_path() / "plimsoll_test_profile.json";
   std::ofstream(file) << changed("\"H100-80GB\"", "\"mine\"");
   CHECK(find_profile(file.string(), kProfiles).name == "mine");
   fs::remove(file);
   CHECK_THROWS_WITH_AS(find_profile(file.string(), kProfiles), doctest::Contains("no such GPU profile file"),
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(load_profile(kProfiles), doctest::Contains("cannot read this profile"), FormatError);
+  CHECK_THROWS_WITH_AS(load_profile(kProfiles), doctest::Contains("cannot read the profile"), FormatError);
 }
 
-TEST_CASE("a broken profile is refused by the name of its field") {
-  check_refused("{", "my.json: not JSON");
+TEST_CASE("a broken profile is refused with the name of the field") {
+  check_refused("{\n  \"name\" 1}", "my.json: not valid JSON: line 2, column 10");
+  check_refused("{", "my.json: not valid JSON: line 1, column 2");
   check_refused("[]", "my.json: a profile must be a JSON object, found array");
   check_refused("{}", "my.json: field 'name' is missing");
   check_refused(changed("\"memory_bytes\": 84943110144", "\"memory\": 1"), "field 'memory_bytes' is missing");
@@ -136,7 +135,7 @@ TEST_CASE("a broken profile is refused by the name of its field") {
   check_refused(changed("84943110144", "1024"), "field 'context_bytes' must be below 'memory_bytes'");
 }
 
-TEST_CASE("a field may stand with its source, and what is unknown about overheads may be zero") {
+TEST_CASE("a field can have a source, and an unknown overhead can be zero") {
   const Profile profile =
       parse_profile(changed("84943110144", "{\"value\": 1073741824, \"source\": \"a guess\"}"), "x");
   CHECK(profile.memory == 1073741824);

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text_position.h"
 
 namespace plimsoll::pretend {
 namespace {
@@ -22,8 +25,8 @@ namespace fs = std::filesystem;
 
 enum class Zero { kAllowed, kRefused };
 
-/// Reads the fields of one JSON object by name, remembers which were asked for, and names the field in every message.
-/// A field is a plain value or {"value": …, "source": "…"}.
+/// Reads the fields of one JSON object by name, records which were read, and names the field in every message. A field
+/// is a plain value or {"value": …, "source": "…"}.
 class Fields {
  public:
   Fields(const Json& object, std::string origin, std::string prefix)
@@ -36,11 +39,11 @@ class Fields {
 
   const Json& object(const std::string& name) { return member(name); }
 
-  std::string text(const std::string& name) {
+  void read(const std::string& name, std::string& text) {
     const Json& value = plain(name);
     if (!value.is_string()) wrong_type(name, "a string", value);
     if (value.get_ref<const std::string&>().empty()) fail(name, "must not be empty");
-    return value.get<std::string>();
+    text = value.get<std::string>();
   }
 
   std::uint64_t whole(const std::string& name, Zero zero, std::uint64_t maximum) {
@@ -53,31 +56,33 @@ class Fields {
     return number;
   }
 
-  Bytes bytes(const std::string& name, Zero zero = Zero::kRefused) { return whole(name, zero, Bytes{1} << 48); }
-
-  int integer(const std::string& name, Zero zero = Zero::kRefused) {
-    return static_cast<int>(whole(name, zero, std::numeric_limits<int>::max()));
+  void read(const std::string& name, Bytes& bytes, Zero zero = Zero::kRefused) {
+    bytes = whole(name, zero, Bytes{1} << 48);
   }
 
-  double rate(const std::string& name) {
+  void read(const std::string& name, int& number, Zero zero = Zero::kRefused) {
+    number = static_cast<int>(whole(name, zero, std::numeric_limits<int>::max()));
+  }
+
+  void read(const std::string& name, double& rate) {
     const Json& value = plain(name);
     if (!value.is_number()) wrong_type(name, "a number", value);
     refuse_sign(name, value, Zero::kRefused);
-    return value.get<double>();
+    rate = value.get<double>();
   }
 
-  /// `otherwise` where it is not there.
-  bool truth(const std::string& name, bool otherwise) {
-    if (!object_.contains(name)) return otherwise;
+  /// Does nothing if the field is missing.
+  void read(const std::string& name, bool& truth) {
+    if (!object_.contains(name)) return;
     const Json& value = plain(name);
     if (!value.is_boolean()) wrong_type(name, "true or false", value);
-    return value.get<bool>();
+    truth = value.get<bool>();
   }
 
-  /// Throws where the object has a field that nobody asked for: a misspelt name must not pass silently.
+  /// Throws if the object has a field that was never read: a misspelt name must not pass silently.
   void refuse_others() const {
     for (const auto& [name, value] : object_.items()) {
-      if (name != "comment" && !asked_.contains(name)) fail(name, "is not a field of a profile");
+      if (name != "comment" && !read_.contains(name)) fail(name, "is not a field of a profile");
     }
   }
 
@@ -87,7 +92,7 @@ class Fields {
 
  private:
   const Json& member(const std::string& name) {
-    asked_.insert(name);
+    read_.insert(name);
     const auto found = object_.find(name);
     if (found == object_.end()) fail(name, "is missing");
     return *found;
@@ -115,8 +120,44 @@ class Fields {
   const Json& object_;
   std::string origin_;
   std::string prefix_;
-  std::set<std::string> asked_;
+  std::set<std::string> read_;
 };
+
+/// The fields of a profile in JSON, for reading and writing. Zero::kAllowed marks those that may be zero.
+template <class AnyProfile, class Field>
+  requires std::same_as<std::remove_const_t<AnyProfile>, Profile>
+void each_field(AnyProfile& profile, Field field) {
+  field("name", profile.name);
+  field("device_name", profile.device_name);
+  field("memory_bytes", profile.memory);
+  field("compute_major", profile.compute_major);
+  field("compute_minor", profile.compute_minor, Zero::kAllowed);
+  field("multiprocessors", profile.multiprocessors);
+  field("shared_per_block_bytes", profile.shared_per_block);
+  field("shared_per_block_optin_bytes", profile.shared_per_block_optin);
+  field("shared_per_multiprocessor_bytes", profile.shared_per_multiprocessor);
+  field("registers_per_multiprocessor", profile.registers_per_multiprocessor);
+  field("threads_per_multiprocessor", profile.threads_per_multiprocessor);
+  field("blocks_per_multiprocessor", profile.blocks_per_multiprocessor);
+  field("l2_cache_bytes", profile.l2_cache);
+  field("clock_khz", profile.clock_khz);
+  field("memory_clock_khz", profile.memory_clock_khz);
+  field("memory_bus_bits", profile.memory_bus_bits);
+  field("memory_bytes_per_second", profile.memory_bytes_per_second);
+  field("link_bytes_per_second", profile.link_bytes_per_second);
+  field("peer_access", profile.peer_access);
+  field("context_bytes", profile.context, Zero::kAllowed);
+  field("cublas_handle_bytes", profile.cublas_handle, Zero::kAllowed);
+  field("cudnn_handle_bytes", profile.cudnn_handle, Zero::kAllowed);
+}
+
+template <class AnyNccl, class Field>
+  requires std::same_as<std::remove_const_t<AnyNccl>, NcclBytes>
+void each_field(AnyNccl& nccl, Field field) {
+  field("base_bytes", nccl.base, Zero::kAllowed);
+  field("per_rank_bytes", nccl.per_rank, Zero::kAllowed);
+  field("max_ranks", nccl.max_ranks, Zero::kAllowed);
+}
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -142,36 +183,16 @@ Profile parse_profile(std::string_view json, const std::string& origin) {
   try {
     document = Json::parse(json);
   } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not JSON: " + error.what());
+    throw FormatError(origin + ": not valid JSON: " + line_and_column(json, error.byte));
   }
   Fields fields(document, origin, "");
   Profile profile;
-  profile.name = fields.text("name");
-  profile.device_name = fields.text("device_name");
-  profile.memory = fields.bytes("memory_bytes");
-  profile.compute_major = fields.integer("compute_major");
-  profile.compute_minor = fields.integer("compute_minor", Zero::kAllowed);
-  profile.multiprocessors = fields.integer("multiprocessors");
-  profile.shared_per_block = fields.bytes("shared_per_block_bytes");
-  profile.shared_per_block_optin = fields.bytes("shared_per_block_optin_bytes");
-  profile.shared_per_multiprocessor = fields.bytes("shared_per_multiprocessor_bytes");
-  profile.registers_per_multiprocessor = fields.integer("registers_per_multiprocessor");
-  profile.threads_per_multiprocessor = fields.integer("threads_per_multiprocessor");
-  profile.blocks_per_multiprocessor = fields.integer("blocks_per_multiprocessor");
-  profile.l2_cache = fields.bytes("l2_cache_bytes");
-  profile.clock_khz = fields.integer("clock_khz");
-  profile.memory_clock_khz = fields.integer("memory_clock_khz");
-  profile.memory_bus_bits = fields.integer("memory_bus_bits");
-  profile.memory_bytes_per_second = fields.rate("memory_bytes_per_second");
-  profile.link_bytes_per_second = fields.rate("link_bytes_per_second");
-  profile.peer_access = fields.truth("peer_access", true);
-  profile.context = fields.bytes("context_bytes", Zero::kAllowed);
-  profile.cublas_handle = fields.bytes("cublas_handle_bytes", Zero::kAllowed);
-  profile.cudnn_handle = fields.bytes("cudnn_handle_bytes", Zero::kAllowed);
+  const auto read_from = [](Fields& source) {
+    return [&source](const char* name, auto& member, auto... zero) { source.read(name, member, zero...); };
+  };
+  each_field(profile, read_from(fields));
   Fields nccl(fields.object("nccl"), origin, "nccl.");
-  profile.nccl.base = nccl.bytes("base_bytes", Zero::kAllowed);
-  profile.nccl.per_rank = nccl.bytes("per_rank_bytes", Zero::kAllowed);
-  profile.nccl.max_ranks = nccl.integer("max_ranks", Zero::kAllowed);
+  each_field(profile.nccl, read_from(nccl));
   nccl.refuse_others();
   fields.refuse_others();
   if (profile.shared_per_block > profile.shared_per_block_optin) {
@@ -187,7 +208,7 @@ Profile parse_profile(std::string_view json, const std::string& origin) {
 Profile load_profile(const fs::path& file) {
   std::error_code ignored;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || fs::is_directory(file, ignored)) throw FormatError(file.string() + ": cannot read this profile");
+  if (!stream || fs::is_directory(file, ignored)) throw FormatError(file.string() + ": cannot read the profile");
   std::ostringstream text;
   text << stream.rdbuf();
   return parse_profile(text.str(), file.string());
@@ -195,31 +216,11 @@ Profile load_profile(const fs::path& file) {
 
 std::string to_json(const Profile& profile) {
   Json json;
-  json["name"] = profile.name;
-  json["device_name"] = profile.device_name;
-  json["memory_bytes"] = profile.memory;
-  json["compute_major"] = profile.compute_major;
-  json["compute_minor"] = profile.compute_minor;
-  json["multiprocessors"] = profile.multiprocessors;
-  json["shared_per_block_bytes"] = profile.shared_per_block;
-  json["shared_per_block_optin_bytes"] = profile.shared_per_block_optin;
-  json["shared_per_multiprocessor_bytes"] = profile.shared_per_multiprocessor;
-  json["registers_per_multiprocessor"] = profile.registers_per_multiprocessor;
-  json["threads_per_multiprocessor"] = profile.threads_per_multiprocessor;
-  json["blocks_per_multiprocessor"] = profile.blocks_per_multiprocessor;
-  json["l2_cache_bytes"] = profile.l2_cache;
-  json["clock_khz"] = profile.clock_khz;
-  json["memory_clock_khz"] = profile.memory_clock_khz;
-  json["memory_bus_bits"] = profile.memory_bus_bits;
-  json["memory_bytes_per_second"] = profile.memory_bytes_per_second;
-  json["link_bytes_per_second"] = profile.link_bytes_per_second;
-  json["peer_access"] = profile.peer_access;
-  json["context_bytes"] = profile.context;
-  json["cublas_handle_bytes"] = profile.cublas_handle;
-  json["cudnn_handle_bytes"] = profile.cudnn_handle;
-  json["nccl"] = {{"base_bytes", profile.nccl.base},
-                  {"per_rank_bytes", profile.nccl.per_rank},
-                  {"max_ranks", profile.nccl.max_ranks}};
+  const auto write_to = [](Json& target) {
+    return [&target](const char* name, const auto& member, auto...) { target[name] = member; };
+  };
+  each_field(profile, write_to(json));
+  each_field(profile.nccl, write_to(json["nccl"]));
   return json.dump(2) + "\n";
 }
 
@@ -246,7 +247,7 @@ Profile find_profile(const std::string& name, const fs::path& folder) {
   if (known.empty()) throw InvalidArgument("no GPU profiles in " + folder.string());
   const std::string meant = did_you_mean(name, known, known.size());
   throw InvalidArgument("unknown GPU '" + name + "'; " + (meant.empty() ? "" : meant + " ") +
-                        "known: " + join(known, ", ") + "; or give the path of a profile of your own (a .json file)");
+                        "known: " + join(known, ", ") + "; or give the path of your own profile (a .json file)");
 }
 
 }  // namespace plimsoll::pretend
