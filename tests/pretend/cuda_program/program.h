@@ -12,7 +12,7 @@
 #include "plimsoll/pretend/model/control.h"
 #include "pretend/recorder.h"
 
-// What a compiler of CUDA puts into a program.
+// The functions that a CUDA compiler calls from a program.
 extern "C" {
 void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*);
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int);
@@ -24,8 +24,8 @@ using namespace plimsoll::literals;
 namespace control = plimsoll::pretend::control;
 using plimsoll::pretend::Happening;
 
-/// What of one kind happens while `action` runs.
-inline std::vector<Recorder::Entry> heard(Happening kind, const auto& action) {
+/// The events of one kind during `action`.
+inline std::vector<Recorder::Entry> events_during(Happening kind, const auto& action) {
   Recorder recorder;
   action();
   std::vector<Recorder::Entry> entries = recorder.take();
@@ -47,7 +47,7 @@ inline cudaError_t launch_on(cudaStream_t stream) {
   return cudaLaunchKernel(kernel(), dim3(1), dim3(1), nullptr, 0, stream);
 }
 
-/// A stream of the current device, for as long as the test needs it.
+/// A stream of the current device, destroyed with its scope.
 class OwnStream {
  public:
   OwnStream() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess); }
@@ -88,12 +88,12 @@ class OnDevice {
   int before_ = 0;
 };
 
-/// True when the runtime gives `expected` and keeps it as the thread's last error, which is then forgotten.
+/// Whether `given` is `expected` and is the thread's last error, which is then cleared.
 inline bool fails_with(cudaError_t expected, cudaError_t given) {
   return given == expected && cudaGetLastError() == expected;
 }
 
-/// True when `name` is among the calls that failed by name.
+/// Whether `name` is among the calls that failed by name.
 inline bool failed_by_name(const std::string& name) {
   const std::vector<std::string> names = control::unpretended();
   return std::find(names.begin(), names.end(), name) != names.end();

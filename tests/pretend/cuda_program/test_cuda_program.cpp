@@ -1,4 +1,4 @@
-// A program that uses the CUDA API as any program would, and never learns that there is no GPU.
+// An ordinary program of the CUDA API, which cannot see that the GPU is a pretend GPU.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -44,7 +44,7 @@ std::vector<Event> listen_to(Happening kind, const auto& action) {
 
 }  // namespace
 
-TEST_CASE("memory comes from the card's capacity and goes back to it") {
+TEST_CASE("memory is taken from the card's capacity and returned to it") {
   std::size_t free_before = 0;
   std::size_t total = 0;
   REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
@@ -64,7 +64,7 @@ TEST_CASE("memory comes from the card's capacity and goes back to it") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("running out of memory is the driver's own error, and nothing is taken") {
+TEST_CASE("an allocation above the capacity fails with the driver's error and takes nothing") {
   const auto before = control::memory(0).used;
   void* pointer = &pointer;
   CHECK(cudaMalloc(&pointer, control::profile().memory) == cudaErrorMemoryAllocation);
@@ -73,7 +73,7 @@ TEST_CASE("running out of memory is the driver's own error, and nothing is taken
   CHECK(control::memory(0).used == before);
 }
 
-TEST_CASE("a read-back gives zeros, is counted and reported; a copy between host buffers is a copy") {
+TEST_CASE("a read-back writes zeros and is counted and reported; a copy between host buffers copies") {
   int value = 42;
   void* device = nullptr;
   REQUIRE(cudaMalloc(&device, sizeof value) == cudaSuccess);
@@ -92,7 +92,7 @@ TEST_CASE("a read-back gives zeros, is counted and reported; a copy between host
   cudaFree(device);
 }
 
-TEST_CASE("a read-back that was answered gives the answer, once, and is none") {
+TEST_CASE("an answered read-back writes the answer once and is not counted") {
   int value = 42;
   void* device = nullptr;
   REQUIRE(cudaMalloc(&device, sizeof value) == cudaSuccess);
@@ -108,10 +108,10 @@ TEST_CASE("a read-back that was answered gives the answer, once, and is none") {
   CHECK(control::work().read_backs == before);
   CHECK(copy(sizeof value) == 0);
   control::answer_next_read_back(std::as_bytes(std::span(&known, 1)));
-  CHECK(copy(1) == (42 & ~0xff));  // of another size
+  CHECK(copy(1) == (42 & ~0xff));  // Of another size.
   CHECK(copy(sizeof value) == 0);
   control::answer_next_read_back(std::as_bytes(std::span(&known, 1)));
-  std::thread([&] { CHECK(copy(sizeof value) == 0); }).join();  // another thread's
+  std::thread([&] { CHECK(copy(sizeof value) == 0); }).join();  // On another thread.
   control::answer_next_read_back({});
   CHECK(copy(sizeof value) == 0);
   CHECK(control::work().read_backs == before + 5);
@@ -142,7 +142,7 @@ TEST_CASE("a launch is recorded with its name, its shape and its stream") {
   cudaGetLastError();
 }
 
-TEST_CASE("a captured step can be instantiated and replayed; synchronising it is refused as CUDA refuses it") {
+TEST_CASE("a captured step can be instantiated and replayed; a synchronisation during capture is refused") {
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
   const auto step = [&] {
@@ -193,7 +193,7 @@ TEST_CASE("an expandable segment grows by mapping and shrinks by unmapping") {
   CHECK(cuMemCreate(&handle, 1_MiB, &properties, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("peer access is possible between any two cards, and enabled once") {
+TEST_CASE("peer access is possible between any two cards and can be enabled once") {
   REQUIRE(control::device_count() >= 2);
   int can = 0;
   REQUIRE(cudaDeviceCanAccessPeer(&can, 0, 1) == cudaSuccess);
@@ -206,7 +206,7 @@ TEST_CASE("peer access is possible between any two cards, and enabled once") {
   cudaGetLastError();
 }
 
-TEST_CASE("the driver's functions are found by name, in the version that torch asks for") {
+TEST_CASE("the driver's functions are found by name, in the version that torch requests") {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result{};
   REQUIRE(cudaGetDriverEntryPointByVersion("cuMemCreate", &function, 12000, 0, &result) == cudaSuccess);
@@ -217,7 +217,7 @@ TEST_CASE("the driver's functions are found by name, in the version that torch a
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("a function of the driver that has a second version is there under its first name too") {
+TEST_CASE("a driver function with a second version also exists under its older name") {
   void* const found = dlsym(RTLD_DEFAULT, "cuStreamWriteValue32");
   REQUIRE(found != nullptr);
   auto* const write = reinterpret_cast<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>(found);
@@ -227,7 +227,7 @@ TEST_CASE("a function of the driver that has a second version is there under its
   cudaFree(device);
 }
 
-TEST_CASE("runtime and driver name their errors, and say what they mean") {
+TEST_CASE("runtime and driver have a name and a text for each error") {
   CHECK(std::string(cudaGetErrorName(cudaErrorNotReady)) == "cudaErrorNotReady");
   CHECK(std::string(cudaGetErrorString(cudaErrorNotReady)) == "not ready");
   CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(12345))) == "unrecognized error code");
@@ -243,12 +243,12 @@ TEST_CASE("runtime and driver name their errors, and say what they mean") {
   CHECK(text == nullptr);
 }
 
-TEST_CASE("threads on several cards do not disturb each other") {
+TEST_CASE("threads on several cards do not affect each other") {
   constexpr int kThreads = 8;
   constexpr int kRounds = 200;
   std::atomic<int> failures{0};
-  std::atomic<std::uint64_t> heard{0};
-  const auto token = control::listen([&](const Event&) { ++heard; }, plimsoll::pretend::bit(Happening::kLaunch));
+  std::atomic<std::uint64_t> reported{0};
+  const auto token = control::listen([&](const Event&) { ++reported; }, plimsoll::pretend::bit(Happening::kLaunch));
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -278,10 +278,10 @@ TEST_CASE("threads on several cards do not disturb each other") {
   for (auto& thread : threads) thread.join();
   control::stop_listening(token);
   CHECK(failures == 0);
-  CHECK(heard == kThreads * kRounds);
+  CHECK(reported == kThreads * kRounds);
 }
 
-TEST_CASE("what happens on streams can be written to a file, until it is told to stop") {
+TEST_CASE("the events of streams are written to a file until the log is closed") {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("plimsoll_work_" + std::to_string(getpid()))).string();
   REQUIRE(plimsoll_log_work(path.c_str()) == 0);

@@ -1,4 +1,4 @@
-// The driver's devices and contexts, and that it gives the runtime's answers to the runtime's questions.
+// The driver's devices and contexts. Its answers agree with the runtime's.
 
 #include <cstring>
 
@@ -28,7 +28,7 @@ TEST_CASE("a card's properties are the profile's") {
   CHECK(fails_with(cudaErrorInvalidDevice, cudaGetDeviceProperties(&properties, control::device_count())));
 }
 
-TEST_CASE("properties, the runtime's attributes and the driver's say the same") {
+TEST_CASE("properties, the runtime's attributes and the driver's attributes agree") {
   cudaDeviceProp properties{};
   REQUIRE(cudaGetDeviceProperties(&properties, 2) == cudaSuccess);
   const auto attribute = [](int which) {
@@ -53,7 +53,7 @@ TEST_CASE("properties, the runtime's attributes and the driver's say the same") 
         static_cast<int>(properties.sharedMemPerBlockOptin));
 }
 
-TEST_CASE("a card is the same to runtime and driver: name, identifier, bus, memory, version") {
+TEST_CASE("runtime and driver agree on a card's name, identifier, bus, memory and version") {
   int of_runtime = 0, of_driver = -1;
   CHECK(cudaGetDeviceCount(&of_runtime) == cudaSuccess);
   CHECK(cuDeviceGetCount(&of_driver) == CUDA_SUCCESS);
@@ -84,7 +84,7 @@ TEST_CASE("a card is the same to runtime and driver: name, identifier, bus, memo
   CHECK(fails_with(cudaErrorInvalidDevice, cudaDeviceGetByPCIBusId(&of_runtime, "0000:77:00.0")));
 }
 
-TEST_CASE("a primary context is made once, at the card's cost, and stays") {
+TEST_CASE("a primary context is created once, takes memory of the card, and stays") {
   unsigned flags = 7;
   int active = -1;
   REQUIRE(cuDevicePrimaryCtxGetState(3, &flags, &active) == CUDA_SUCCESS);
@@ -100,7 +100,7 @@ TEST_CASE("a primary context is made once, at the card's cost, and stays") {
   CHECK(cuDevicePrimaryCtxRetain(&first, control::device_count()) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("the current context is the runtime's current device, and pushing comes back to it when popped") {
+TEST_CASE("the current context is that of the runtime's current device, and a pop restores it") {
   const OnDevice on(0);
   CUcontext of_zero = nullptr, of_two = nullptr, current = nullptr;
   REQUIRE(cuDevicePrimaryCtxRetain(&of_zero, 0) == CUDA_SUCCESS);
@@ -124,19 +124,19 @@ TEST_CASE("the current context is the runtime's current device, and pushing come
   CHECK(runtime_device == 2);
 }
 
-TEST_CASE("waiting for a context is told as waiting for its card") {
+TEST_CASE("a wait for a context is reported as a wait for its card") {
   const OnDevice on(1);
-  const auto waits = heard(Happening::kSynchronize, [] { CHECK(cuCtxSynchronize() == CUDA_SUCCESS); });
+  const auto waits = events_during(Happening::kSynchronize, [] { CHECK(cuCtxSynchronize() == CUDA_SUCCESS); });
   REQUIRE(waits.size() == 1);
   CHECK(waits[0].event.device == 1);
 }
 
-TEST_CASE("memory of the driver's comes from the same books, and either frees it") {
+TEST_CASE("driver and runtime count the same memory, and both can free it") {
   const auto before = control::memory(0).used;
   CUdeviceptr pointer = 0, base = 0;
   std::size_t bytes = 0;
   REQUIRE(cuMemAlloc(&pointer, 5_MiB) == CUDA_SUCCESS);
-  CHECK(control::memory(0).used == before + 6_MiB);  // in pieces of 2 MiB
+  CHECK(control::memory(0).used == before + 6_MiB);  // In pieces of 2 MiB.
   REQUIRE(cuMemGetAddressRange(&base, &bytes, pointer + 100) == CUDA_SUCCESS);
   CHECK(base == pointer);
   CHECK(bytes >= 5_MiB);
@@ -157,10 +157,10 @@ TEST_CASE("memory of the driver's comes from the same books, and either frees it
   CHECK(cuMemFreeHost(host) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the driver's fills are told with their bytes, and its read-backs give zeros") {
+TEST_CASE("the driver's fills are reported with their bytes, and its read-backs write zeros") {
   CUdeviceptr device = 0;
   REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
-  const auto fills = heard(Happening::kFill, [&] {
+  const auto fills = events_during(Happening::kFill, [&] {
     CHECK(cuMemsetD8Async(device, 1, 100, nullptr) == CUDA_SUCCESS);
     CHECK(cuMemsetD32Async(device, 1, 100, nullptr) == CUDA_SUCCESS);
     CHECK(cuMemsetD32(device, 1, 25) == CUDA_SUCCESS);
@@ -177,7 +177,7 @@ TEST_CASE("the driver's fills are told with their bytes, and its read-backs give
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an entry point is found in its newest version, and one that is not there is said to be missing") {
+TEST_CASE("an entry point is found in its newest version; an unknown one is reported as missing") {
   void* function = nullptr;
   CUdriverProcAddressQueryResult result{};
   CHECK(cuGetProcAddress("cuMemAlloc", &function, 12000, 0, &result) == CUDA_SUCCESS);
@@ -188,7 +188,7 @@ TEST_CASE("an entry point is found in its newest version, and one that is not th
   CHECK(function == nullptr);
 }
 
-TEST_CASE("limits and flags are what they were set to, by whichever of the two") {
+TEST_CASE("limits and flags have the last value that the runtime or the driver set") {
   std::size_t of_runtime = 0, of_driver = 1;
   const auto agree = [&](std::size_t expected) {
     CHECK(cudaDeviceGetLimit(&of_runtime, cudaLimitStackSize) == cudaSuccess);
@@ -211,29 +211,29 @@ TEST_CASE("limits and flags are what they were set to, by whichever of the two")
   REQUIRE(cudaSetDeviceFlags(0) == cudaSuccess);
 }
 
-TEST_CASE("the driver's copies are told from where and to where") {
+TEST_CASE("the driver's copies are reported with source and destination") {
   CUdeviceptr device = 0;
   REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
   int value = 42;
   const auto copies =
-      heard(Happening::kCopy, [&] { CHECK(cuMemcpyHtoD(device, &value, sizeof value) == CUDA_SUCCESS); });
+      events_during(Happening::kCopy, [&] { CHECK(cuMemcpyHtoD(device, &value, sizeof value) == CUDA_SUCCESS); });
   REQUIRE(copies.size() == 1);
   CHECK(copies[0].event.source == &value);
   CHECK(copies[0].event.destination == reinterpret_cast<void*>(device));
   CHECK(copies[0].event.bytes == sizeof value);
   const auto read_backs =
-      heard(Happening::kReadBack, [&] { CHECK(cuMemcpyDtoH(&value, device, sizeof value) == CUDA_SUCCESS); });
+      events_during(Happening::kReadBack, [&] { CHECK(cuMemcpyDtoH(&value, device, sizeof value) == CUDA_SUCCESS); });
   REQUIRE(read_backs.size() == 1);
   CHECK(read_backs[0].event.source == reinterpret_cast<void*>(device));
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the driver's copies that do not wait go to their stream") {
+TEST_CASE("the driver's asynchronous copies run on their stream") {
   OwnStream stream;
   CUdeviceptr device = 0;
   REQUIRE(cuMemAlloc(&device, 1_MiB) == CUDA_SUCCESS);
   int value = 42;
-  const auto copies = heard(Happening::kCopy, [&] {
+  const auto copies = events_during(Happening::kCopy, [&] {
     CHECK(cuMemcpyHtoDAsync(device, &value, sizeof value, stream) == CUDA_SUCCESS);
     CHECK(cuMemcpyDtoDAsync(device + 512, device, 512, stream) == CUDA_SUCCESS);
     CHECK(cuMemcpyAsync(device + 512, device, 256, stream) == CUDA_SUCCESS);
@@ -250,7 +250,7 @@ TEST_CASE("the driver's copies that do not wait go to their stream") {
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the driver writes to pinned memory, by its address, what it would write") {
+TEST_CASE("stream writes of the driver reach pinned memory") {
   unsigned* pinned = nullptr;
   REQUIRE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 16, 0) == CUDA_SUCCESS);
   const auto address = reinterpret_cast<CUdeviceptr>(pinned);
@@ -267,7 +267,7 @@ TEST_CASE("the driver writes to pinned memory, by its address, what it would wri
   CHECK(cuMemsetD32Async(address, 1, 4, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("what breaks a capture by the runtime breaks it by the driver") {
+TEST_CASE("the same calls break a capture in the runtime and in the driver") {
   OwnStream stream;
   const auto breaks = [&](CUresult expected, const auto& call) {
     REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);

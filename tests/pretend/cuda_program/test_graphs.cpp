@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kMode = cudaStreamCaptureModeGlobal;
 
-/// What a stream's capture says of itself.
+/// The capture information of a stream.
 struct Info {
   cudaStreamCaptureStatus status{};
   unsigned long long id = 0;
@@ -84,7 +84,7 @@ cudaError_t update(cudaStream_t stream, Nodes nodes, unsigned flags) {
 
 }  // namespace
 
-TEST_CASE("a capture tells its id, its graph, and the node that comes before the next") {
+TEST_CASE("a capture has an id, a graph and the node before the next one") {
   OwnStream stream;
   CHECK(info_of(stream).status == cudaStreamCaptureStatusNone);
   CHECK(info_of(stream).graph == nullptr);
@@ -112,7 +112,7 @@ TEST_CASE("a capture tells its id, its graph, and the node that comes before the
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("a capture that was broken says so until it is ended") {
+TEST_CASE("a broken capture reports its state until it is ended") {
   OwnStream stream;
   REQUIRE(cudaStreamBeginCapture(stream, kMode) == cudaSuccess);
   CHECK(fails_with(cudaErrorStreamCaptureUnsupported, cudaStreamQuery(stream)));
@@ -126,7 +126,7 @@ TEST_CASE("a capture that was broken says so until it is ended") {
   CHECK(fails_with(cudaErrorIllegalState, cudaStreamEndCapture(stream, &graph)));
 }
 
-TEST_CASE("callbacks, waiting for the card and the default stream have no place in a capture") {
+TEST_CASE("a capture refuses callbacks, waits for the card and the default stream") {
   OwnStream stream;
   cudaGraph_t graph = nullptr;
   const auto breaks = [&](cudaError_t expected, const auto& call) {
@@ -142,7 +142,7 @@ TEST_CASE("callbacks, waiting for the card and the default stream have no place 
   CHECK(fails_with(cudaErrorStreamCaptureUnsupported, cudaStreamBeginCapture(nullptr, kMode)));
 }
 
-TEST_CASE("a capture mode is exchanged by its thread") {
+TEST_CASE("each thread exchanges its own capture mode") {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   REQUIRE(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
   CHECK(mode == cudaStreamCaptureModeGlobal);
@@ -150,7 +150,7 @@ TEST_CASE("a capture mode is exchanged by its thread") {
   CHECK(mode == cudaStreamCaptureModeRelaxed);
 }
 
-TEST_CASE("a capture into a graph of the caller's adds to it") {
+TEST_CASE("a capture into the caller's graph adds to it") {
   OwnStream stream;
   cudaGraph_t graph = nullptr;
   REQUIRE(cudaGraphCreate(&graph, 0) == cudaSuccess);
@@ -166,7 +166,7 @@ TEST_CASE("a capture into a graph of the caller's adds to it") {
   CHECK(cudaGraphDestroy(graph) == cudaSuccess);
 }
 
-TEST_CASE("a capture into a graph goes on after the nodes that it is given, if they are the graph's") {
+TEST_CASE("a capture into a graph continues after the given nodes, if they belong to the graph") {
   OwnStream stream;
   cudaGraph_t graph = nullptr, other = nullptr;
   REQUIRE(cudaGraphCreate(&graph, 0) == cudaSuccess);
@@ -187,7 +187,7 @@ TEST_CASE("a capture into a graph goes on after the nodes that it is given, if t
   cudaGraphDestroy(other);
 }
 
-TEST_CASE("what captured work waits for can be replaced and added to, by nodes of its graph") {
+TEST_CASE("the dependencies of captured work can be replaced and extended with nodes of its graph") {
   OwnStream stream;
   CHECK(fails_with(cudaErrorIllegalState, update(stream, {}, cudaStreamSetCaptureDependencies)));
   REQUIRE(cudaStreamBeginCapture(stream, kMode) == cudaSuccess);
@@ -208,7 +208,7 @@ TEST_CASE("what captured work waits for can be replaced and added to, by nodes o
   cudaGraphDestroy(end(stream));
 }
 
-TEST_CASE("a node that is added waits for the nodes it is given; a kind that is not pretended fails by name") {
+TEST_CASE("an added node waits for the given nodes; an unimplemented kind fails by name") {
   cudaGraph_t graph = nullptr, other = nullptr;
   REQUIRE(cudaGraphCreate(&graph, 0) == cudaSuccess);
   REQUIRE(cudaGraphCreate(&other, 0) == cudaSuccess);
@@ -221,14 +221,14 @@ TEST_CASE("a node that is added waits for the nodes it is given; a kind that is 
   CHECK(fails_with(cudaErrorInvalidValue, add(&node, other, {first}, parameters)));
   parameters.type = cudaGraphNodeTypeMemset;
   CHECK(fails_with(cudaErrorNotSupported, add(&node, graph, {}, parameters)));
-  CHECK(failed_by_name("cudaGraphAddNode of this type"));
+  CHECK(failed_by_name("cudaGraphAddNode with this type"));
   CHECK(nodes_of(graph).size() == 3);
   CHECK(nodes_of(other).empty());
   cudaGraphDestroy(graph);
   cudaGraphDestroy(other);
 }
 
-TEST_CASE("a conditional node has a body for each case, which can be captured into, and which no launch runs") {
+TEST_CASE("a conditional node has a body for each case, into which work is captured, and which no launch runs") {
   OwnStream stream, inner;
   REQUIRE(cudaStreamBeginCapture(stream, kMode) == cudaSuccess);
   REQUIRE(launch_on(stream) == cudaSuccess);
@@ -262,7 +262,7 @@ TEST_CASE("a conditional node has a body for each case, which can be captured in
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("a capture whose forks were not joined ends without a graph, and frees its streams") {
+TEST_CASE("a capture with unjoined forks ends without a graph and releases its streams") {
   OwnStream origin, side;
   OwnEvent event;
   cudaGraph_t graph = nullptr;
@@ -285,7 +285,7 @@ TEST_CASE("a capture whose forks were not joined ends without a graph, and frees
   cudaGraphDestroy(end(origin));
 }
 
-TEST_CASE("a wait that would join two captures is refused and breaks both") {
+TEST_CASE("a wait between two captures is refused and breaks both") {
   OwnStream one, other;
   OwnEvent event;
   cudaGraph_t graph = nullptr;

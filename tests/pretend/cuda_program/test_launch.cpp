@@ -1,4 +1,4 @@
-// Kernels: every way to launch one, what is known of one, and where it comes from.
+// Kernels: every way to launch one, its attributes, and its modules.
 
 #include "pretend/cuda_program/program.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kShared = 64;
 
-/// What a launch of grid (2, 3, 4) and block (128, 2, 1) with `kShared` bytes is told as.
+/// Checks the report of a launch with grid (2, 3, 4), block (128, 2, 1) and `kShared` bytes.
 void check_launch(const std::vector<Recorder::Entry>& entries, const std::string& name, std::uint64_t stream) {
   REQUIRE(entries.size() == 1);
   CHECK(entries[0].name == name);
@@ -35,63 +35,63 @@ CUfunction driver_function(const char* name) {
 
 }  // namespace
 
-TEST_CASE("a launch with a configuration, and a cooperative one, are told as any launch is") {
+TEST_CASE("launches with a configuration and cooperative launches are reported as ordinary launches") {
   OwnStream stream;
   unsigned long long id = 0;
   REQUIRE(cudaStreamGetId(stream, &id) == cudaSuccess);
-  check_launch(heard(Happening::kLaunch,
-                     [&] {
-                       cudaLaunchConfig_t config{};
-                       config.gridDim = dim3(2, 3, 4);
-                       config.blockDim = dim3(128, 2);
-                       config.dynamicSmemBytes = kShared;
-                       config.stream = stream;
-                       CHECK(cudaLaunchKernelExC(&config, kernel(), nullptr) == cudaSuccess);
-                     }),
+  check_launch(events_during(Happening::kLaunch,
+                             [&] {
+                               cudaLaunchConfig_t config{};
+                               config.gridDim = dim3(2, 3, 4);
+                               config.blockDim = dim3(128, 2);
+                               config.dynamicSmemBytes = kShared;
+                               config.stream = stream;
+                               CHECK(cudaLaunchKernelExC(&config, kernel(), nullptr) == cudaSuccess);
+                             }),
                "program_kernel", id);
-  check_launch(heard(Happening::kLaunch,
-                     [&] {
-                       CHECK(cudaLaunchCooperativeKernel(kernel(), dim3(2, 3, 4), dim3(128, 2), nullptr, kShared,
-                                                         stream) == cudaSuccess);
-                     }),
+  check_launch(events_during(Happening::kLaunch,
+                             [&] {
+                               CHECK(cudaLaunchCooperativeKernel(kernel(), dim3(2, 3, 4), dim3(128, 2), nullptr,
+                                                                 kShared, stream) == cudaSuccess);
+                             }),
                "program_kernel", id);
   CHECK(fails_with(cudaErrorInvalidConfiguration, cudaLaunchKernelExC(nullptr, kernel(), nullptr)));
 }
 
-TEST_CASE("the driver's launches are told with the name that the function was asked for by") {
+TEST_CASE("the driver's launches are reported with the requested name of the function") {
   OwnStream stream;
   unsigned long long id = 0;
   REQUIRE(cudaStreamGetId(stream, &id) == cudaSuccess);
   const CUfunction function = driver_function("triton_kernel");
-  check_launch(
-      heard(Happening::kLaunch,
-            [&] {
-              CHECK(cuLaunchKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr, nullptr) == CUDA_SUCCESS);
-            }),
-      "triton_kernel", id);
-  check_launch(
-      heard(Happening::kLaunch,
-            [&] {
-              CHECK(cuLaunchCooperativeKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr) == CUDA_SUCCESS);
-            }),
-      "triton_kernel", id);
-  check_launch(heard(Happening::kLaunch,
-                     [&] {
-                       CUlaunchConfig config{};
-                       config.gridDimX = 2;
-                       config.gridDimY = 3;
-                       config.gridDimZ = 4;
-                       config.blockDimX = 128;
-                       config.blockDimY = 2;
-                       config.blockDimZ = 1;
-                       config.sharedMemBytes = kShared;
-                       config.hStream = stream;
-                       CHECK(cuLaunchKernelEx(&config, function, nullptr, nullptr) == CUDA_SUCCESS);
-                     }),
+  check_launch(events_during(Happening::kLaunch,
+                             [&] {
+                               CHECK(cuLaunchKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream, nullptr, nullptr) ==
+                                     CUDA_SUCCESS);
+                             }),
+               "triton_kernel", id);
+  check_launch(events_during(Happening::kLaunch,
+                             [&] {
+                               CHECK(cuLaunchCooperativeKernel(function, 2, 3, 4, 128, 2, 1, kShared, stream,
+                                                               nullptr) == CUDA_SUCCESS);
+                             }),
+               "triton_kernel", id);
+  check_launch(events_during(Happening::kLaunch,
+                             [&] {
+                               CUlaunchConfig config{};
+                               config.gridDimX = 2;
+                               config.gridDimY = 3;
+                               config.gridDimZ = 4;
+                               config.blockDimX = 128;
+                               config.blockDimY = 2;
+                               config.blockDimZ = 1;
+                               config.sharedMemBytes = kShared;
+                               config.hStream = stream;
+                               CHECK(cuLaunchKernelEx(&config, function, nullptr, nullptr) == CUDA_SUCCESS);
+                             }),
                "triton_kernel", id);
 }
 
-TEST_CASE("a launch on a stream that was destroyed is refused by runtime and driver, and not counted") {
+TEST_CASE("runtime and driver refuse a launch on a destroyed stream and do not count it") {
   cudaStream_t stale = nullptr;
   REQUIRE(cudaStreamCreate(&stale) == cudaSuccess);
   REQUIRE(cudaStreamDestroy(stale) == cudaSuccess);
@@ -102,7 +102,7 @@ TEST_CASE("a launch on a stream that was destroyed is refused by runtime and dri
   CHECK(control::work().launches == before);
 }
 
-TEST_CASE("as many blocks fit on a multiprocessor as its threads, its shared memory and its limit allow") {
+TEST_CASE("threads, shared memory and a limit decide how many blocks fit on a multiprocessor") {
   const auto& profile = control::profile();
   const CUfunction function = driver_function("occupied");
   const auto blocks = [&](int threads, std::size_t shared) {
@@ -125,7 +125,7 @@ TEST_CASE("as many blocks fit on a multiprocessor as its threads, its shared mem
   CHECK(of_runtime == of_driver);
 }
 
-TEST_CASE("a kernel's attributes are the same to the runtime and to the driver") {
+TEST_CASE("runtime and driver agree on a kernel's attributes") {
   const CUfunction function = driver_function("asked");
   const auto of_driver = [&](CUfunction_attribute attribute) {
     int value = -1;
@@ -144,8 +144,8 @@ TEST_CASE("a kernel's attributes are the same to the runtime and to the driver")
   CHECK(attributes.sharedSizeBytes == static_cast<std::size_t>(of_driver(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)));
 }
 
-TEST_CASE("a kernel may have the shared memory that a block can opt in to, and not a byte more") {
-  const CUfunction function = driver_function("wants");
+TEST_CASE("a kernel can have the shared memory of a block with opt-in, and not a byte more") {
+  const CUfunction function = driver_function("needs_shared");
   const int most = static_cast<int>(control::profile().shared_per_block_optin);
   const auto attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
   CHECK(cudaFuncSetAttribute(kernel(), attribute, most) == cudaSuccess);
@@ -155,14 +155,14 @@ TEST_CASE("a kernel may have the shared memory that a block can opt in to, and n
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a kernel of a library that was loaded is launched as a function by its name") {
+TEST_CASE("a kernel of a loaded library is launched by its name") {
   CUlibrary library = nullptr;
   CUkernel loaded = nullptr;
   CUfunction function = nullptr;
   REQUIRE(cuLibraryLoadData(&library, "image", nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
   REQUIRE(cuLibraryGetKernel(&loaded, library, "of_library") == CUDA_SUCCESS);
   REQUIRE(cuKernelGetFunction(&function, loaded) == CUDA_SUCCESS);
-  const auto launches = heard(Happening::kLaunch, [&] {
+  const auto launches = events_during(Happening::kLaunch, [&] {
     CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
   });
   REQUIRE(launches.size() == 1);
@@ -170,7 +170,7 @@ TEST_CASE("a kernel of a library that was loaded is launched as a function by it
   CHECK(cuLibraryUnload(library) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a module's variable has one place on each card, found again by its name") {
+TEST_CASE("a module's variable has one address on each card, found by its name") {
   CUmodule module = nullptr;
   REQUIRE(cuModuleLoadDataEx(&module, "image", 0, nullptr, nullptr) == CUDA_SUCCESS);
   const auto place = [&](const char* name) {

@@ -1,4 +1,4 @@
-// Memory of the host that the driver knows of, what a pointer points to, copies and fills.
+// Host memory that the driver knows, pointer attributes, copies and fills.
 
 #include <cstring>
 
@@ -25,7 +25,7 @@ T driver_says(CUpointer_attribute attribute, const void* pointer) {
 
 }  // namespace
 
-TEST_CASE("managed memory is the host's to write, is counted as managed, and takes nothing of the card") {
+TEST_CASE("managed memory is host memory, counts as managed, and takes nothing from the card") {
   const auto host = control::host();
   const auto card = control::memory(0).used;
   void* managed = nullptr;
@@ -40,7 +40,7 @@ TEST_CASE("managed memory is the host's to write, is counted as managed, and tak
   CHECK(control::host().managed == host.managed);
 }
 
-TEST_CASE("managed memory may be wanted anywhere, other memory may not") {
+TEST_CASE("managed memory accepts every preferred location; other memory accepts none") {
   void* managed = nullptr;
   void* device = nullptr;
   REQUIRE(cudaMallocManaged(&managed, 3_MiB, cudaMemAttachGlobal) == cudaSuccess);
@@ -60,7 +60,7 @@ TEST_CASE("managed memory may be wanted anywhere, other memory may not") {
   CHECK(cudaFree(device) == cudaSuccess);
 }
 
-TEST_CASE("what CUDA declares and nobody pretends is there, and fails") {
+TEST_CASE("unimplemented functions of CUDA's headers exist and fail") {
   cudaArray_t array = nullptr;
   const cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
   CHECK(format.x == 32);
@@ -86,7 +86,7 @@ TEST_CASE("pinned memory is counted by the byte, keeps its flags, and is freed o
   CHECK(fails_with(cudaErrorInvalidValue, cudaHostGetFlags(&flags, pinned)));
 }
 
-TEST_CASE("memory of the program's own is pinned while it is registered, and registered once") {
+TEST_CASE("the program's memory is pinned while it is registered, and can be registered once") {
   const auto before = control::host().pinned;
   std::vector<char> own(4096);
   CHECK(type_of(own.data()) == cudaMemoryTypeUnregistered);
@@ -101,7 +101,7 @@ TEST_CASE("memory of the program's own is pinned while it is registered, and reg
   CHECK(fails_with(cudaErrorInvalidValue, cudaHostRegister(own.data(), 0, 0)));
 }
 
-TEST_CASE("a pointer is the same thing to the driver as to the runtime") {
+TEST_CASE("driver and runtime agree on a pointer") {
   const OnDevice on(2);
   void* device = nullptr;
   void* pinned = nullptr;
@@ -130,7 +130,7 @@ TEST_CASE("a pointer is the same thing to the driver as to the runtime") {
   cudaFreeHost(pinned);
 }
 
-TEST_CASE("rows are copied between host buffers, and read back as zeros with what lies between them left alone") {
+TEST_CASE("rows are copied between host buffers; a read-back writes zeros and leaves the gaps unchanged") {
   char source[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
   char destination[2][3] = {{9, 9, 9}, {9, 9, 9}};
   const auto is = [&](const std::vector<char>& expected) {
@@ -142,7 +142,7 @@ TEST_CASE("rows are copied between host buffers, and read back as zeros with wha
   std::size_t pitch = 0;
   REQUIRE(cudaMallocPitch(&device, &pitch, 4, 2) == cudaSuccess);
   CHECK(pitch >= 4);
-  const auto copies = heard(Happening::kCopy, [&] {
+  const auto copies = events_during(Happening::kCopy, [&] {
     REQUIRE(cudaMemcpy2DAsync(device, pitch, source, 4, 4, 2, cudaMemcpyHostToDevice, nullptr) == cudaSuccess);
   });
   REQUIRE(copies.size() == 1);
@@ -153,7 +153,7 @@ TEST_CASE("rows are copied between host buffers, and read back as zeros with wha
   cudaFree(device);
 }
 
-TEST_CASE("a fill sets memory of the host, and is told of the card's") {
+TEST_CASE("a fill sets host memory, and is reported for device memory") {
   char host[2][4] = {};
   REQUIRE(cudaMemset(host, 1, sizeof host) == cudaSuccess);
   CHECK(host[1][3] == 1);
@@ -163,7 +163,7 @@ TEST_CASE("a fill sets memory of the host, and is told of the card's") {
   CHECK(std::memcmp(host, "\3\2\2\1\3\2\2\1", sizeof host) == 0);
   void* device = nullptr;
   REQUIRE(cudaMalloc(&device, 1_MiB) == cudaSuccess);
-  const auto fills = heard(Happening::kFill, [&] {
+  const auto fills = events_during(Happening::kFill, [&] {
     CHECK(cudaMemset(device, 0, 100) == cudaSuccess);
     CHECK(cudaMemsetAsync(device, 0, 200, nullptr) == cudaSuccess);
     CHECK(cudaMemset2DAsync(device, 512, 0, 30, 10, nullptr) == cudaSuccess);
@@ -176,7 +176,7 @@ TEST_CASE("a fill sets memory of the host, and is told of the card's") {
   cudaFree(device);
 }
 
-TEST_CASE("memory and events of another process are refused, each by its name") {
+TEST_CASE("calls for memory and events of another process are refused by name") {
   OwnEvent event;
   void* pointer = nullptr;
   cudaEvent_t opened = nullptr;
@@ -206,13 +206,13 @@ TEST_CASE("memory and events of another process are refused, each by its name") 
   }
 }
 
-TEST_CASE("a copy to a variable of the device is told with its place, and one from it is a read-back") {
+TEST_CASE("a copy to a device variable is reported with the address; a copy from it is a read-back") {
   static char variable = 0;
   __cudaRegisterVar(nullptr, &variable, nullptr, "variable", 0, 64, 1, 0);
   void* start = nullptr;
   REQUIRE(cudaGetSymbolAddress(&start, &variable) == cudaSuccess);
   int value = 42;
-  const auto copies = heard(Happening::kCopy, [&] {
+  const auto copies = events_during(Happening::kCopy, [&] {
     CHECK(cudaMemcpyToSymbol(&variable, &value, sizeof value, 8, cudaMemcpyHostToDevice) == cudaSuccess);
     CHECK(cudaMemcpyToSymbolAsync(&variable, &value, sizeof value, 60, cudaMemcpyHostToDevice, nullptr) == cudaSuccess);
   });
@@ -221,7 +221,7 @@ TEST_CASE("a copy to a variable of the device is told with its place, and one fr
   CHECK(copies[0].event.destination == static_cast<char*>(start) + 8);
   CHECK(copies[0].event.bytes == sizeof value);
   CHECK(copies[1].event.destination == static_cast<char*>(start) + 60);
-  const auto read_backs = heard(Happening::kReadBack, [&] {
+  const auto read_backs = events_during(Happening::kReadBack, [&] {
     CHECK(cudaMemcpyFromSymbol(&value, &variable, sizeof value, 8, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(cudaMemcpyFromSymbolAsync(&value, &variable, 1, 0, cudaMemcpyDeviceToHost, nullptr) == cudaSuccess);
   });
@@ -231,7 +231,7 @@ TEST_CASE("a copy to a variable of the device is told with its place, and one fr
   CHECK(fails_with(cudaErrorInvalidValue, cudaMemcpyToSymbol(&variable, &value, sizeof value, 61, cudaMemcpyDefault)));
 }
 
-TEST_CASE("a fill of rows that is captured is done by the graph's launch") {
+TEST_CASE("a captured fill of rows runs at the graph's launch") {
   OwnStream stream;
   char host[2][4] = {};
   cudaGraph_t graph = nullptr;

@@ -1,4 +1,4 @@
-// Stream-ordered allocation: the cards' own pools and those that a program makes.
+// Stream-ordered allocation: the cards' own pools and the program's pools.
 
 #include "plimsoll/pretend/model/memory/memory_pool.h"
 #include "pretend/cuda_program/program.h"
@@ -10,7 +10,7 @@ using plimsoll::pretend::MemoryPool;
 
 namespace {
 
-/// A pool of a program's own.
+/// A pool that the program makes.
 class OwnPool {
  public:
   explicit OwnPool(int device) {
@@ -35,7 +35,7 @@ void* take(cudaMemPool_t pool, plimsoll::Bytes bytes) {
   return pointer;
 }
 
-std::uint64_t asked(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+std::uint64_t value_of(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
   std::uint64_t value = 0;
   CHECK(cudaMemPoolGetAttribute(pool, attribute, &value) == cudaSuccess);
   return value;
@@ -47,7 +47,7 @@ cudaError_t set(cudaMemPool_t pool, cudaMemPoolAttr attribute, std::uint64_t val
 
 }  // namespace
 
-TEST_CASE("a pool takes whole chunks of its card, whichever card is current, and gives them back when trimmed") {
+TEST_CASE("a pool takes whole chunks of its card, for any current card, and frees them on a trim") {
   const auto of_current = control::memory(0).used;
   const OwnPool pool(1);
   const auto before = control::memory(1).used;
@@ -57,20 +57,20 @@ TEST_CASE("a pool takes whole chunks of its card, whichever card is current, and
   cudaPointerAttributes attributes{};
   CHECK(cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess);
   CHECK(attributes.device == 1);
-  CHECK(asked(pool, cudaMemPoolAttrUsedMemCurrent) == 1_MiB);
-  CHECK(asked(pool, cudaMemPoolAttrReservedMemCurrent) == MemoryPool::kChunk);
+  CHECK(value_of(pool, cudaMemPoolAttrUsedMemCurrent) == 1_MiB);
+  CHECK(value_of(pool, cudaMemPoolAttrReservedMemCurrent) == MemoryPool::kChunk);
   REQUIRE(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
   CHECK(control::memory(1).used == before + MemoryPool::kChunk);
   REQUIRE(cudaMemPoolTrimTo(pool, 0) == cudaSuccess);
   CHECK(control::memory(1).used == before);
 }
 
-TEST_CASE("a pool keeps what its threshold lets it keep when the host waits, and by default nothing") {
+TEST_CASE("when the host waits, a pool keeps the bytes of its threshold, by default none") {
   const OwnPool pool(0);
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // other pools keep nothing from here on
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // Empties the other pools.
   const auto before = control::memory(0).used;
   REQUIRE(set(pool, cudaMemPoolAttrReleaseThreshold, ~std::uint64_t{0}) == cudaSuccess);
-  CHECK(asked(pool, cudaMemPoolAttrReleaseThreshold) == ~std::uint64_t{0});
+  CHECK(value_of(pool, cudaMemPoolAttrReleaseThreshold) == ~std::uint64_t{0});
   cudaFreeAsync(take(pool, 1_MiB), nullptr);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(control::memory(0).used == before + MemoryPool::kChunk);
@@ -79,16 +79,16 @@ TEST_CASE("a pool keeps what its threshold lets it keep when the host waits, and
   CHECK(control::memory(0).used == before);
 }
 
-TEST_CASE("a pool's highest moments are remembered until they are reset") {
+TEST_CASE("a pool keeps its peaks until they are reset") {
   const OwnPool pool(0);
   cudaFreeAsync(take(pool, 40_MiB), nullptr);
   cudaMemPoolTrimTo(pool, 0);
-  CHECK(asked(pool, cudaMemPoolAttrUsedMemHigh) == 40_MiB);
-  CHECK(asked(pool, cudaMemPoolAttrReservedMemHigh) == 2 * MemoryPool::kChunk);
+  CHECK(value_of(pool, cudaMemPoolAttrUsedMemHigh) == 40_MiB);
+  CHECK(value_of(pool, cudaMemPoolAttrReservedMemHigh) == 2 * MemoryPool::kChunk);
   REQUIRE(set(pool, cudaMemPoolAttrUsedMemHigh, 0) == cudaSuccess);
   REQUIRE(set(pool, cudaMemPoolAttrReservedMemHigh, 0) == cudaSuccess);
-  CHECK(asked(pool, cudaMemPoolAttrUsedMemHigh) == 0);
-  CHECK(asked(pool, cudaMemPoolAttrReservedMemHigh) == 0);
+  CHECK(value_of(pool, cudaMemPoolAttrUsedMemHigh) == 0);
+  CHECK(value_of(pool, cudaMemPoolAttrReservedMemHigh) == 0);
 }
 
 TEST_CASE("a card's own pool serves cudaMallocAsync and cannot be destroyed") {
@@ -97,17 +97,17 @@ TEST_CASE("a card's own pool serves cudaMallocAsync and cannot be destroyed") {
   REQUIRE(cudaDeviceGetDefaultMemPool(&own, 0) == cudaSuccess);
   REQUIRE(cudaDeviceGetMemPool(&current, 0) == cudaSuccess);
   CHECK(own == current);
-  const auto before = asked(own, cudaMemPoolAttrUsedMemCurrent);
+  const auto before = value_of(own, cudaMemPoolAttrUsedMemCurrent);
   void* pointer = nullptr;
   REQUIRE(cudaMallocAsync(&pointer, 512, nullptr) == cudaSuccess);
-  CHECK(asked(own, cudaMemPoolAttrUsedMemCurrent) == before + 512);
+  CHECK(value_of(own, cudaMemPoolAttrUsedMemCurrent) == before + 512);
   REQUIRE(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
-  CHECK(asked(own, cudaMemPoolAttrUsedMemCurrent) == before);
+  CHECK(value_of(own, cudaMemPoolAttrUsedMemCurrent) == before);
   CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(own)));
   CHECK(fails_with(cudaErrorInvalidDevice, cudaDeviceGetDefaultMemPool(&own, control::device_count())));
 }
 
-TEST_CASE("a pool that is too small for what is asked gives nothing, and the card keeps its memory") {
+TEST_CASE("a request above a pool's limit fails and takes nothing from the card") {
   const OwnPool pool(0);
   const auto before = control::memory(0);
   void* pointer = &pointer;
@@ -116,28 +116,28 @@ TEST_CASE("a pool that is too small for what is asked gives nothing, and the car
   CHECK(control::memory(0).used == before.used);
 }
 
-TEST_CASE("what is no pool, or no longer one, is refused by every call") {
+TEST_CASE("every call refuses an invalid or destroyed pool") {
   cudaMemPoolProps properties{};
   properties.location.id = control::device_count();
-  cudaMemPool_t gone = nullptr;
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&gone, &properties)));
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&gone, nullptr)));
+  cudaMemPool_t destroyed = nullptr;
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&destroyed, &properties)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolCreate(&destroyed, nullptr)));
   properties.location.id = 0;
-  REQUIRE(cudaMemPoolCreate(&gone, &properties) == cudaSuccess);
-  void* pointer = take(gone, 1_MiB);
-  REQUIRE(cudaMemPoolDestroy(gone) == cudaSuccess);
+  REQUIRE(cudaMemPoolCreate(&destroyed, &properties) == cudaSuccess);
+  void* pointer = take(destroyed, 1_MiB);
+  REQUIRE(cudaMemPoolDestroy(destroyed) == cudaSuccess);
   void* refused = nullptr;
   std::uint64_t value = 0;
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&refused, 1, gone, nullptr)));
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolGetAttribute(gone, cudaMemPoolAttrUsedMemCurrent, &value)));
-  CHECK(fails_with(cudaErrorInvalidValue, set(gone, cudaMemPoolAttrReleaseThreshold, 0)));
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolSetAccess(gone, nullptr, 0)));
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolTrimTo(gone, 0)));
-  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(gone)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&refused, 1, destroyed, nullptr)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolGetAttribute(destroyed, cudaMemPoolAttrUsedMemCurrent, &value)));
+  CHECK(fails_with(cudaErrorInvalidValue, set(destroyed, cudaMemPoolAttrReleaseThreshold, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolSetAccess(destroyed, nullptr, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolTrimTo(destroyed, 0)));
+  CHECK(fails_with(cudaErrorInvalidValue, cudaMemPoolDestroy(destroyed)));
   CHECK(cudaFreeAsync(pointer, nullptr) == cudaSuccess);
 }
 
-TEST_CASE("a pool's reuse can be asked for, as it is, and not forbidden; other attributes are not a program's to set") {
+TEST_CASE("a pool's reuse can be read but not disabled; other attributes are read-only") {
   const OwnPool pool(0);
   for (const auto attribute : {cudaMemPoolReuseFollowEventDependencies, cudaMemPoolReuseAllowOpportunistic,
                                cudaMemPoolReuseAllowInternalDependencies}) {
@@ -154,7 +154,7 @@ TEST_CASE("a pool's reuse can be asked for, as it is, and not forbidden; other a
   CHECK(fails_with(cudaErrorNotSupported, set(pool, static_cast<cudaMemPoolAttr>(999), 0)));
 }
 
-TEST_CASE("a pool is opened to cards that are there") {
+TEST_CASE("a pool can be opened to existing cards") {
   const OwnPool pool(0);
   cudaMemAccessDesc access{};
   access.location.type = cudaMemLocationTypeDevice;

@@ -1,4 +1,4 @@
-// Streams, events and what runs on the host in their order.
+// Streams, events and host functions in stream order.
 
 #include "pretend/cuda_program/program.h"
 
@@ -26,17 +26,17 @@ TEST_CASE("a stream's callback is called with the stream and its argument") {
   CHECK(call.error == cudaSuccess);
 }
 
-TEST_CASE("a host function runs once, in its place on the stream, and is told") {
+TEST_CASE("a host function runs once, in stream order, and is reported") {
   OwnStream stream;
   int calls = 0;
-  const auto told =
-      heard(Happening::kCall, [&] { REQUIRE(cudaLaunchHostFunc(stream, count_call, &calls) == cudaSuccess); });
+  const auto reported =
+      events_during(Happening::kCall, [&] { REQUIRE(cudaLaunchHostFunc(stream, count_call, &calls) == cudaSuccess); });
   CHECK(calls == 1);
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].name == "host function");
+  REQUIRE(reported.size() == 1);
+  CHECK(reported[0].name == "host function");
 }
 
-TEST_CASE("a stream has the flags, the device and an id of its own") {
+TEST_CASE("a stream has its flags, its device and a unique id") {
   const OnDevice on(3);
   cudaStream_t streams[2] = {};
   REQUIRE(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking) == cudaSuccess);
@@ -62,12 +62,12 @@ TEST_CASE("a stream has the flags, the device and an id of its own") {
   for (cudaStream_t stream : streams) CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
-TEST_CASE("the default stream cannot be destroyed, by the runtime or by the driver") {
+TEST_CASE("neither the runtime nor the driver can destroy the default stream") {
   CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaStreamDestroy(nullptr)));
   CHECK(cuStreamDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("the time between two events is a millisecond, whoever is asked") {
+TEST_CASE("the time between two events is a millisecond in the runtime and in the driver") {
   OwnStream stream;
   OwnEvent start;
   OwnEvent end;
@@ -80,19 +80,19 @@ TEST_CASE("the time between two events is a millisecond, whoever is asked") {
   CHECK(of_driver == of_runtime);
 }
 
-TEST_CASE("streams and events are the same to the driver, and a destroyed one is refused by both") {
+TEST_CASE("runtime and driver share streams and events, and both refuse a destroyed one") {
   CUstream stream = nullptr;
   CUevent event = nullptr;
   REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
   REQUIRE(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
-  const auto records = heard(Happening::kRecord, [&] {
+  const auto records = events_during(Happening::kRecord, [&] {
     CHECK(cuEventRecord(event, stream) == CUDA_SUCCESS);
     CHECK(cudaEventRecord(event, stream) == cudaSuccess);
   });
   REQUIRE(records.size() == 2);
   CHECK(records[0].event.stream == records[1].event.stream);
   CHECK(records[0].event.mark + 1 == records[1].event.mark);
-  const auto waits = heard(Happening::kWait, [&] {
+  const auto waits = events_during(Happening::kWait, [&] {
     CHECK(cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS);
     CHECK(cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
   });
@@ -109,7 +109,7 @@ TEST_CASE("streams and events are the same to the driver, and a destroyed one is
   CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventQuery(event)));
 }
 
-TEST_CASE("no time is given for an event that was not recorded, or was made without timing") {
+TEST_CASE("an event without a record or without timing has no elapsed time") {
   OwnStream stream;
   OwnEvent recorded, never, untimed(cudaEventDisableTiming);
   REQUIRE(cudaEventRecord(recorded, stream) == cudaSuccess);
@@ -127,11 +127,11 @@ TEST_CASE("no time is given for an event that was not recorded, or was made with
   CHECK(milliseconds == -1);
 }
 
-TEST_CASE("an event is recorded on streams of its own card only, and any stream may wait for it") {
+TEST_CASE("an event can be recorded only on its own card, and any stream can wait for it") {
   OwnEvent event;
   const OnDevice other(1);
   OwnStream elsewhere;
-  const auto records = heard(Happening::kRecord, [&] {
+  const auto records = events_during(Happening::kRecord, [&] {
     CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventRecord(event, elsewhere)));
     CHECK(fails_with(cudaErrorInvalidResourceHandle, cudaEventRecord(event, nullptr)));
     CHECK(cuEventRecord(event, elsewhere) == CUDA_ERROR_INVALID_HANDLE);
@@ -140,16 +140,16 @@ TEST_CASE("an event is recorded on streams of its own card only, and any stream 
   CHECK(cudaStreamWaitEvent(elsewhere, event, 0) == cudaSuccess);
 }
 
-TEST_CASE("a priority beyond the range is taken as the nearest within") {
+TEST_CASE("a priority out of range becomes the nearest in range") {
   int least = -1, greatest = 1;
   REQUIRE(cudaDeviceGetStreamPriorityRange(&least, &greatest) == cudaSuccess);
   CHECK(least == 0);
   CHECK(greatest < least);
-  const auto given = [](int asked) {
+  const auto given = [](int requested) {
     cudaStream_t of_runtime = nullptr;
     CUstream of_driver = nullptr;
-    CHECK(cudaStreamCreateWithPriority(&of_runtime, cudaStreamNonBlocking, asked) == cudaSuccess);
-    CHECK(cuStreamCreateWithPriority(&of_driver, CU_STREAM_NON_BLOCKING, asked) == CUDA_SUCCESS);
+    CHECK(cudaStreamCreateWithPriority(&of_runtime, cudaStreamNonBlocking, requested) == cudaSuccess);
+    CHECK(cuStreamCreateWithPriority(&of_driver, CU_STREAM_NON_BLOCKING, requested) == CUDA_SUCCESS);
     int first = 100, second = 200;
     CHECK(cudaStreamGetPriority(of_runtime, &first) == cudaSuccess);
     CHECK(cudaStreamGetPriority(of_driver, &second) == cudaSuccess);

@@ -1,4 +1,4 @@
-// Many threads on several cards: captures, virtual memory, pinned memory and questions at the same time.
+// Many threads on several cards: captures, virtual memory, pinned memory and queries at the same time.
 
 #include <atomic>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRounds = 60;
 
-/// Counts what did not go as it should; doctest's checks are not for threads that the sanitizer watches closely.
+/// Counts failures; doctest's checks are too slow for threads under the thread sanitizer.
 class Failures {
  public:
   void check(bool ok) { count_ += ok ? 0 : 1; }
@@ -23,7 +23,7 @@ class Failures {
   std::atomic<int> count_{0};
 };
 
-/// Captures a fork and its join, and runs the graph, over and over.
+/// Captures a fork and its join, and launches the graph, many times.
 void capture(int device, Failures& failures) {
   const auto ok = [&](cudaError_t error) { failures.check(error == cudaSuccess); };
   ok(cudaSetDevice(device));
@@ -81,7 +81,7 @@ void map_and_unmap(int device, Failures& failures) {
   ok(cuMemAddressFree(range, 64_MiB));
 }
 
-/// Pins host memory, copies to the card and back, and asks what pointers are.
+/// Pins host memory, copies to the card and back, and queries pointers.
 void pin_and_copy(int device, Failures& failures) {
   const auto ok = [&](cudaError_t error) { failures.check(error == cudaSuccess); };
   ok(cudaSetDevice(device));
@@ -110,10 +110,10 @@ void pin_and_copy(int device, Failures& failures) {
 
 }  // namespace
 
-TEST_CASE("captures, virtual memory and pinned memory of many threads on several cards do not disturb each other") {
+TEST_CASE("captures, virtual memory and pinned memory of many threads on several cards are independent") {
   std::vector<plimsoll::Bytes> used;
   for (int device = 0; device < control::device_count(); ++device) {
-    const OnDevice on(device);  // its context is made, and its pools keep nothing, before anything is counted
+    const OnDevice on(device);  // Creates its context and empties its pools before the count.
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
     used.push_back(control::memory(device).used);
   }
@@ -132,7 +132,7 @@ TEST_CASE("captures, virtual memory and pinned memory of many threads on several
   for (std::thread& thread : threads) thread.join();
   control::stop_listening(token);
   CHECK(failures.count() == 0);
-  const auto expected = static_cast<std::uint64_t>(control::device_count()) * 2 * kRounds * 3;  // of 3 kernels each
+  const auto expected = static_cast<std::uint64_t>(control::device_count()) * 2 * kRounds * 3;  // Of 3 kernels each.
   CHECK(replayed == expected);
   CHECK(control::work().launches == launches + expected);
   CHECK(control::host().pinned == pinned);

@@ -117,7 +117,7 @@ def test_sharing_a_tensor_with_another_process_is_refused_by_name_and_reported(p
     )
     run = plimsoll_run(name)
     assert run.code == 1
-    assert "plimsoll: cudaIpcGetMemHandle is not pretended; the call failed" in run.stderr
+    assert "plimsoll: cudaIpcGetMemHandle is not implemented by the pretend GPU; the call failed" in run.stderr
     assert run.json["unpretended"] == ["cudaIpcGetMemHandle"]
-    assert "cudaIpcGetMemHandle is not pretended by Plimsoll" in run.json["error"]["message"]
+    assert "cudaIpcGetMemHandle is not implemented by Plimsoll" in run.json["error"]["message"]
     assert run.json["complete"] and run.json["peak"]["active_bytes"] == 1 << 28

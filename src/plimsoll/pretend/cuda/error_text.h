@@ -7,7 +7,7 @@
 
 namespace plimsoll::pretend {
 
-/// What CUDA says about one of its errors: a row of the runtime's table, or of the driver's.
+/// A row of the runtime's or the driver's table of errors.
 template <typename Error>
 struct ErrorText {
   Error error;
@@ -15,10 +15,10 @@ struct ErrorText {
   const char* text;
 };
 
-/// A row whose name is the enumerator's own.
+/// A row with the enumerator as the name.
 #define PLIMSOLL_ERROR(name, text) {name, #name, text}
 
-/// The row of an error; null where the table has none.
+/// The row of an error; null if the table does not have it.
 template <typename Error, std::size_t kRows>
 const ErrorText<Error>* find_error(const ErrorText<Error> (&table)[kRows], Error error) {
   for (const ErrorText<Error>& row : table) {
@@ -27,14 +27,14 @@ const ErrorText<Error>* find_error(const ErrorText<Error> (&table)[kRows], Error
   return nullptr;
 }
 
-/// The text for "not supported" when the calling thread's last such answer came from a call that is not pretended: its
-/// name, so that it fails by name wherever its status surfaces. Null otherwise. `prefix`: of the library's functions.
-/// The text lives until the thread's next question.
+/// The text for "not supported" if the calling thread's last such error came from an unimplemented function: it names
+/// that function. Null otherwise. `prefix` is that of the library's functions. The text is valid until the thread's
+/// next call.
 inline const char* unpretended_text(const char* prefix) {
   const std::string name = last_unpretended(prefix);
   if (name.empty()) return nullptr;
   thread_local std::string text;
-  text = name + " is not pretended by Plimsoll";
+  text = name + " is not implemented by Plimsoll";
   return text.c_str();
 }
 

@@ -58,7 +58,7 @@ PLIMSOLL_API int cudnnGetStream(const Handle* handle, void** stream) {
 
 PLIMSOLL_API std::size_t cudnnGetVersion() { return kVersion; }
 
-/// The highest compute capability that cuDNN 9 knows, as major × 100 + minor × 10.
+/// The highest compute capability of cuDNN 9, as major × 100 + minor × 10.
 PLIMSOLL_API std::size_t cudnnGetMaxDeviceVersion() { return 1210; }
 
 PLIMSOLL_API std::size_t cudnnGetCudartVersion() { return kCudaVersion; }
@@ -120,11 +120,11 @@ PLIMSOLL_API void cudnnGetLastErrorString(char* message, std::size_t capacity) {
   if (*function == '\0') {
     *message = '\0';
   } else {
-    std::snprintf(message, capacity, "%s is not pretended", function);
+    std::snprintf(message, capacity, "%s is not implemented by Plimsoll", function);
   }
 }
 
-// The sub-libraries of cuDNN 9 are one library here: their versions agree by construction.
+// The sub-libraries of cuDNN 9 are one library here, so their versions always agree.
 PLIMSOLL_API int cudnnGraphVersionCheck() { return kSuccess; }
 PLIMSOLL_API int cudnnOpsVersionCheck() { return kSuccess; }
 PLIMSOLL_API int cudnnCnnVersionCheck() { return kSuccess; }

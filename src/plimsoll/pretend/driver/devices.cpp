@@ -1,4 +1,4 @@
-// The driver's view of devices and contexts. Every device has its primary context and no other.
+// The driver's devices and contexts. Every device has only its primary context.
 
 #include <cstdio>
 #include <cstring>
@@ -99,7 +99,7 @@ PLIMSOLL_API CUresult cuCtxSetCurrent(CUcontext context) {
 
 namespace {
 
-/// What cuCtxPushCurrent left behind, to come back to.
+/// The devices that cuCtxPushCurrent stored for cuCtxPopCurrent.
 thread_local std::vector<int> t_pushed;
 
 }  // namespace
@@ -124,17 +124,17 @@ PLIMSOLL_API CUresult cuCtxGetDevice(CUdevice* device) {
 
 PLIMSOLL_API CUresult cuCtxSynchronize() {
   if (machine().forbid_in_captures_of(current_device())) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  machine().synchronize(here().index, "cuCtxSynchronize");
+  machine().synchronize(ensure_context().index, "cuCtxSynchronize");
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
-  *value = here().limit(limit);
+  *value = ensure_context().limit(limit);
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  here().set_limit(limit, value);
+  ensure_context().set_limit(limit, value);
   return CUDA_SUCCESS;
 }
 

@@ -7,12 +7,12 @@
 
 namespace plimsoll::pretend::driver {
 
-/// The primary context of a device, as a handle: the device itself.
+/// The handle of a device's primary context: the device itself.
 inline CUcontext context_of(int device) { return reinterpret_cast<CUcontext>(&machine().device(device)); }
 
 inline Device* device_of(CUcontext context) { return reinterpret_cast<Device*>(context); }
 
-/// The device in whose address space `pointer` lies; none for host memory.
+/// The device that owns the address `pointer`; null for host memory.
 inline Device* device_of(CUdeviceptr pointer) {
   const auto index = machine().device_of(reinterpret_cast<const void*>(pointer));
   return index ? &machine().device(*index) : nullptr;

@@ -1,5 +1,5 @@
-// Green contexts divide a card's multiprocessors. They are refused, by name: there is nothing to divide.
-// cuda.h is left out on purpose: its older versions do not declare these, and a refusal reads no parameter.
+// Green contexts divide a card's multiprocessors. They are refused by name: the pretend GPU has no multiprocessors. Do
+// not include cuda.h: older versions do not declare these functions, and a refusal reads no parameter.
 
 #include "plimsoll/pretend/model/library_call.h"
 

@@ -1,4 +1,4 @@
-// The driver's plain memory calls, and what a pointer points to.
+// The driver's plain memory calls and pointer attributes.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ using namespace plimsoll::pretend::driver;
 
 PLIMSOLL_API CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const auto address = here().memory.allocate(bytes);
+  const auto address = ensure_context().memory.allocate(bytes);
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = *address;
   return CUDA_SUCCESS;
@@ -23,7 +23,7 @@ PLIMSOLL_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
 }
 
 PLIMSOLL_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  const MemoryCounters counters = here().memory.counters();
+  const MemoryCounters counters = ensure_context().memory.counters();
   *free = counters.capacity - counters.used;
   *total = counters.capacity;
   return CUDA_SUCCESS;
@@ -74,13 +74,13 @@ PLIMSOLL_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attri
       *static_cast<unsigned*>(out) = host && host->kind == HostMemory::Kind::kManaged ? 1 : 0;
       return CUDA_SUCCESS;
     default:
-      return static_cast<CUresult>(unpretended("cuPointerGetAttribute of this attribute", CUDA_ERROR_NOT_SUPPORTED));
+      return static_cast<CUresult>(unpretended("cuPointerGetAttribute with this attribute", CUDA_ERROR_NOT_SUPPORTED));
   }
 }
 
 namespace {
 
-/// Puts `count` times `value` on a stream: told of the device's memory, done in the host's.
+/// Writes `count` times `value` on a stream. Device memory: reports the fill. Host memory: writes the values.
 template <typename Value>
 CUresult fill(const char* function, CUdeviceptr destination, Value value, size_t count, CUstream handle) {
   Stream* const stream = stream_of(handle);
@@ -98,7 +98,7 @@ CUresult fill(const char* function, CUdeviceptr destination, Value value, size_t
   return CUDA_SUCCESS;
 }
 
-/// Pinned memory of the host has an address of the device's too.
+/// Pinned host memory has a device address too.
 CUresult copy_async(const char* function, void* destination, const void* source, size_t bytes, CUstream handle) {
   Stream* const stream = stream_of(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -117,9 +117,9 @@ CUresult copy_async(const char* function, void* destination, const void* source,
   return CUDA_SUCCESS;
 }
 
-/// A copy that the host waits for.
+/// A copy for which the host waits.
 CUresult copy(const char* function, void* destination, const void* source, size_t bytes) {
-  const int device = here().index;
+  const int device = ensure_context().index;
   if (machine().forbid_in_captures_of(device)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   const CUresult result = copy_async(function, destination, source, bytes, nullptr);
   machine().synchronize(device, function);
@@ -182,7 +182,7 @@ PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addre
   return fill("cuStreamWriteValue32", address, value, 1, stream);
 }
 
-// The same under its first name, by which torch 2.6 and 2.7 look it up.
+// The same under its older name, which torch 2.6 and 2.7 look up.
 #undef cuStreamWriteValue32
 PLIMSOLL_API CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
   return cuStreamWriteValue32_v2(stream, address, value, flags);

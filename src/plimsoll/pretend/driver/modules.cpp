@@ -1,4 +1,4 @@
-// Modules and launches: what Triton, Inductor and torch's run-time compiler load and run.
+// Modules and launches, for Triton, Inductor and torch's run-time compiler.
 
 #include <cstring>
 
@@ -11,13 +11,13 @@ using namespace plimsoll::pretend::driver;
 
 namespace {
 
-/// Loaded modules are told apart by nothing: no code in them is ever read.
+/// One handle serves all loaded modules: their code is never read.
 CUmod_st* const kModule = reinterpret_cast<CUmod_st*>(&machine);
 
 CUfunction to_function(const void* key) { return static_cast<CUfunction>(const_cast<void*>(key)); }
 
 CUresult load(CUmodule* module) {
-  here();
+  ensure_context();
   *module = kModule;
   return CUDA_SUCCESS;
 }
@@ -43,7 +43,7 @@ PLIMSOLL_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const 
 PLIMSOLL_API CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, CUmodule, const char* name) {
   const auto place = functions().variable(functions().name_key(name));
   if (place.offset + place.bytes > DeviceMemory::kVariables) return CUDA_ERROR_NOT_FOUND;
-  if (pointer != nullptr) *pointer = here().memory.variables() + place.offset;
+  if (pointer != nullptr) *pointer = ensure_context().memory.variables() + place.offset;
   if (bytes != nullptr) *bytes = place.bytes;
   return CUDA_SUCCESS;
 }
@@ -80,7 +80,7 @@ PLIMSOLL_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attrib
       *value = static_cast<int>(profile.shared_per_block_optin);
       return CUDA_SUCCESS;
     default:
-      // Static shared, constant and local memory: no kernel's binary is read, and none of it is device memory.
+      // Static shared, constant and local memory: binaries are not read, and none of these is device memory.
       *value = 0;
       return CUDA_SUCCESS;
   }

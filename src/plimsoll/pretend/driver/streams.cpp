@@ -1,4 +1,4 @@
-// The driver's streams, events and entry points: what Triton and other callers below the runtime use.
+// The driver's streams, events and entry points, for Triton and other callers below the runtime.
 
 #include <dlfcn.h>
 
@@ -21,12 +21,12 @@ StreamEvent* event_of(CUevent handle) {
 }  // namespace
 
 PLIMSOLL_API CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  *stream = reinterpret_cast<CUstream>(machine().create_stream(here().index, 0, flags));
+  *stream = reinterpret_cast<CUstream>(machine().create_stream(ensure_context().index, 0, flags));
   return CUDA_SUCCESS;
 }
 
 PLIMSOLL_API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  *stream = reinterpret_cast<CUstream>(machine().create_stream(here().index, priority, flags));
+  *stream = reinterpret_cast<CUstream>(machine().create_stream(ensure_context().index, priority, flags));
   return CUDA_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ PLIMSOLL_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, u
 }
 
 PLIMSOLL_API CUresult cuEventCreate(CUevent* event, unsigned flags) {
-  *event = reinterpret_cast<CUevent>(machine().create_event(here().index, flags));
+  *event = reinterpret_cast<CUevent>(machine().create_event(ensure_context().index, flags));
   return CUDA_SUCCESS;
 }
 
@@ -130,7 +130,7 @@ PLIMSOLL_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first, 
   return CUDA_SUCCESS;
 }
 
-// The same under its first name, which is what CUDA 12's headers call.
+// The same under its older name, which CUDA 12's headers call.
 #undef cuEventElapsedTime
 PLIMSOLL_API CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
   return cuEventElapsedTime_v2(milliseconds, first, last);

@@ -1,4 +1,4 @@
-// The virtual-memory calls behind torch's expandable segments: addresses and physical memory taken apart.
+// The virtual-memory calls behind torch's expandable segments: addresses separate from physical memory.
 
 #include <cstring>
 
@@ -9,7 +9,7 @@ using namespace plimsoll::pretend::driver;
 
 namespace {
 
-// A handle carries its device: physical memory is created on one and may be mapped from any.
+// A handle contains its device: physical memory belongs to one device and can be mapped from all.
 constexpr unsigned kDeviceShift = 48;
 
 CUmemGenericAllocationHandle join(int device, DeviceMemory::Handle handle) {
@@ -38,7 +38,7 @@ PLIMSOLL_API CUresult cuMemGetAllocationGranularity(size_t* granularity, const C
 }
 
 PLIMSOLL_API CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  const auto address = here().memory.reserve(bytes);
+  const auto address = ensure_context().memory.reserve(bytes);
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = *address;
   return CUDA_SUCCESS;
@@ -113,7 +113,7 @@ PLIMSOLL_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
   return CUDA_SUCCESS;
 }
 
-// Memory is not shared between processes, and there is no NVSwitch: torch then takes its other road.
+// Memory cannot be shared between processes, and there is no NVSwitch: torch then uses its other path.
 PLIMSOLL_API CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                                    unsigned long long) {
   return refused("cuMemExportToShareableHandle");

@@ -45,14 +45,14 @@ void set_current_device(int device) { t_device = device; }
 
 bool has_device(int device) { return device >= 0 && device < machine().device_count(); }
 
-Device& here() {
+Device& ensure_context() {
   Device& device = machine().device(t_device);
   device.ensure_context(machine().profile());
   return device;
 }
 
 Stream* stream_of(void* handle) {
-  // cudaStreamLegacy is 1, cudaStreamPerThread is 2: nothing waits on a pretended stream, so both are the default one.
+  // cudaStreamLegacy is 1, cudaStreamPerThread is 2. Nothing waits on a stream here, so both are the default stream.
   if (reinterpret_cast<std::uintptr_t>(handle) <= 2) return &machine().device(t_device).default_stream;
   auto* stream = static_cast<Stream*>(handle);
   return stream->magic.load(std::memory_order_relaxed) == Stream::kAlive ? stream : nullptr;
@@ -93,7 +93,7 @@ bool enqueue_launch(const Launch& launch, void* handle) {
   if (stream == nullptr) return false;
   Event event;
   event.kind = Happening::kLaunch;
-  // Names cost a search: looked up only where somebody hears them or a graph keeps them.
+  // Names cost a search, so look them up only for a listener or a graph.
   const bool named = machine().feed().listened(Happening::kLaunch) || stream->capturing.load(std::memory_order_relaxed);
   event.name = named ? functions().kernel_name(launch.key) : "";
   std::copy_n(launch.grid, 3, event.grid);
@@ -148,7 +148,7 @@ int unpretended(const char* function, int status) noexcept {
     first = std::find(calls.names.begin(), calls.names.end(), function) == calls.names.end();
     if (first) calls.names.emplace_back(function);
   }
-  if (first) std::fprintf(stderr, "plimsoll: %s is not pretended; the call failed\n", function);
+  if (first) std::fprintf(stderr, "plimsoll: %s is not implemented by the pretend GPU; the call failed\n", function);
   Event event;
   event.kind = Happening::kUnpretended;
   event.name = function;

@@ -6,8 +6,8 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/pretend/model/streams/feed.h"
 
-/// What the face of a vendor library needs of the machine. Streams are passed as CUDA's own handles (cudaStream_t and
-/// CUstream are the same thing): null and the two special values mean the default stream of the current device.
+/// The part of the machine that the face of a vendor library uses. Streams are CUDA's own handles (cudaStream_t and
+/// CUstream are the same): null and the two special values mean the default stream of the current device.
 
 #define PLIMSOLL_API extern "C" __attribute__((visibility("default")))
 
@@ -20,16 +20,16 @@ int current_device();
 
 struct Device;
 
-/// True for the index of a card that is there.
+/// Whether `device` is the index of a device.
 bool has_device(int device);
 
-/// The calling thread's current device, with its context created.
-Device& here();
+/// The calling thread's current device. Creates its context if necessary.
+Device& ensure_context();
 
-/// The stream behind a handle; null when the handle is stale.
+/// The stream behind a handle; null if the handle is stale.
 Stream* stream_of(void* handle);
 
-/// A library's routine that only puts work on a stream.
+/// Reports a library routine that only puts work on a stream.
 void enqueue_call(const char* function, void* stream);
 
 /// A matrix product of `batch` pairs, m×k times k×n.
@@ -47,14 +47,14 @@ struct Collective {
 };
 void enqueue_collective(const char* function, void* stream, const Collective& collective);
 
-/// A kernel's launch. `key` is what its name is known by (Functions).
+/// A kernel launch. `key` identifies the kernel (Functions).
 struct Launch {
   const void* key = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
   Bytes shared = 0;
 };
-/// False: the stream's handle is stale.
+/// Returns false if the handle is stale.
 bool enqueue_launch(const Launch& launch, void* stream);
 
 /// Rows of `width` bytes, `pitch` apart, in host memory.
@@ -64,24 +64,25 @@ struct HostRows {
   Bytes width = 0;
   Bytes height = 1;
 };
-/// A copy from `source` on the device to the host, which gets zeros, or what the thread was told to answer
-/// (control::answer_next_read_back). Counted and reported before they are written.
-/// False: the stream's handle is stale.
+/// A copy from `source` on the device to the host. The host receives zeros, or the bytes of
+/// control::answer_next_read_back. The copy is counted and reported before the bytes are written. Returns false if the
+/// handle is stale.
 bool enqueue_read_back(const char* function, const void* source, const HostRows& destination, void* stream);
 
-/// Device memory that a library takes for itself. False: out of memory.
+/// Takes device memory for a library. Returns false if the device is out of memory.
 bool charge(int device, Bytes bytes, Reason reason);
 void discharge(int device, Bytes bytes, Reason reason);
 
-/// Says, once a name, on stderr and always in the feed, that `function` is not pretended; returns `status`, which the
-/// caller returns in turn: the library's own code for "not supported".
+/// Reports a call of the unimplemented `function`: in the feed, and the first time on stderr. Returns `status`, the
+/// library's own code for "not supported", for the caller to return.
 int unpretended(const char* function, int status) noexcept;
 
-/// The function that the calling thread last called in vain, for error strings, if its name begins with `prefix`; else
-/// empty.
+/// The unimplemented function that the calling thread called last, if its name begins with `prefix`; otherwise empty.
+/// For error strings.
 const char* last_unpretended(std::string_view prefix) noexcept;
 
-/// True where values may be written: host memory, as opposed to device memory, to which pretend results never go.
+/// Whether `pointer` is host memory, where values may be written. The pretend GPU never writes results to device
+/// memory.
 bool is_host(const void* pointer);
 
 }  // namespace plimsoll::pretend

@@ -1,4 +1,4 @@
-// Stream capture: what a stream is asked to do becomes a graph instead.
+// Stream capture: the work of a stream becomes a graph.
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +11,8 @@ using namespace plimsoll::pretend::runtime;
 
 namespace {
 
-/// Kept for who asks, and otherwise without effect: no call that a mode forbids could do harm here, and torch relaxes
-/// it around the allocations that it makes during a capture.
+/// Stored for the getter, otherwise without effect. The calls that a mode forbids are harmless here, and torch relaxes
+/// the mode for its allocations during a capture.
 thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
 
 cudaError_t begin(cudaStream_t handle, Graph* into, const std::vector<GraphNode*>& ends) {
@@ -35,7 +35,7 @@ cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus* out, unsi
     const bool active = *out == cudaStreamCaptureStatusActive;
     if (id != nullptr) *id = active ? capture->id : 0;
     if (graph != nullptr) *graph = active ? to_handle(capture->graph) : nullptr;
-    // Handed out until the thread asks again, as CUDA does.
+    // Valid until the thread's next call, as in CUDA.
     thread_local std::vector<cudaGraphNode_t> ends;
     ends.clear();
     if (active) {

@@ -1,4 +1,4 @@
-// Copies and fills. What is on the device has no value: the host gets zeros, and the read-back is counted.
+// Copies and fills. Device memory has no contents: the host receives zeros, and the read-back is counted.
 
 #include <cstring>
 #include <functional>
@@ -21,7 +21,7 @@ struct Rows {
   std::size_t height;
 };
 
-/// From host to host: done for real.
+/// Copies from host to host.
 void move(const Rows& rows) {
   for (std::size_t row = 0; row < rows.height; ++row) {
     std::memmove(static_cast<char*>(rows.destination) + row * rows.destination_pitch,
@@ -75,7 +75,7 @@ cudaError_t fill(const char* function, void* destination, size_t pitch, int valu
   });
 }
 
-/// Runs `call` with the address of `bytes` in a variable of the device, from `offset` on.
+/// Calls `call` with the address of `bytes` bytes in a device variable, starting at `offset`.
 template <typename Call>
 cudaError_t in_symbol(const void* symbol, size_t bytes, size_t offset, Call call) {
   void* start = nullptr;

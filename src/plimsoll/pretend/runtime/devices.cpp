@@ -1,4 +1,4 @@
-// Devices: how many, which one, what they are.
+// Devices: count, current device, properties.
 
 #include <cstdio>
 #include <cstring>
@@ -26,7 +26,7 @@ PLIMSOLL_API cudaError_t cudaGetDevice(int* device) {
 PLIMSOLL_API cudaError_t cudaSetDevice(int device) {
   if (!has_device(device)) return status(cudaErrorInvalidDevice);
   set_current_device(device);
-  here();
+  ensure_context();
   return cudaSuccess;
 }
 
@@ -48,7 +48,7 @@ PLIMSOLL_API cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
 
 PLIMSOLL_API cudaError_t cudaDeviceSynchronize() {
   if (machine().forbid_in_captures_of(current_device())) return status(cudaErrorStreamCaptureUnsupported);
-  machine().synchronize(here().index, "cudaDeviceSynchronize");
+  machine().synchronize(ensure_context().index, "cudaDeviceSynchronize");
   return cudaSuccess;
 }
 
@@ -90,12 +90,12 @@ PLIMSOLL_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* great
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-  *value = here().limit(limit);
+  *value = ensure_context().limit(limit);
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
-  here().set_limit(limit, value);
+  ensure_context().set_limit(limit, value);
   return cudaSuccess;
 }
 
@@ -107,7 +107,7 @@ PLIMSOLL_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
 
 namespace {
 
-/// Pairs of devices between which access was enabled.
+/// Pairs of devices with enabled peer access.
 struct Peers {
   std::mutex mutex;
   std::set<std::pair<int, int>> enabled;

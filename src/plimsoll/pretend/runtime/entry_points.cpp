@@ -1,4 +1,4 @@
-// The driver's functions, asked for by name.
+// The driver's functions by name.
 
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@ using namespace plimsoll::pretend::runtime;
 
 namespace {
 
-/// Our own libcuda.so.1, which stands beside this library whether or not it was loaded before.
+/// Our own libcuda.so.1, from the folder of this library, whether or not it is already loaded.
 void* driver() {
   static void* const handle = [] {
     if (void* loaded = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) return loaded;
@@ -35,7 +35,7 @@ void* find(const std::string& name) {
 
 PLIMSOLL_API cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                                           unsigned long long, cudaDriverEntryPointQueryResult* result) {
-  // A name that is not there is told in the result, not by the status.
+  // The result reports an unknown name, not the status.
   *function = find(name);
   if (result != nullptr) {
     *result = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;

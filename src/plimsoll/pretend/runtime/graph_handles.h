@@ -19,7 +19,7 @@ inline GraphNode* from_handle(cudaGraphNode_t handle) { return reinterpret_cast<
 inline cudaGraphExec_t to_executable(Graph* graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
 inline Graph* from_executable(cudaGraphExec_t handle) { return reinterpret_cast<Graph*>(handle); }
 
-/// The nodes behind handles. None: the list is missing, or one of them is not of `graph`.
+/// The nodes behind handles. Nothing if the list is null or a node does not belong to `graph`.
 inline std::optional<std::vector<GraphNode*>> nodes_of(const Graph& graph, const cudaGraphNode_t* handles,
                                                        std::size_t count) {
   if (handles == nullptr && count != 0) return std::nullopt;
@@ -31,7 +31,7 @@ inline std::optional<std::vector<GraphNode*>> nodes_of(const Graph& graph, const
   return nodes;
 }
 
-/// True where each edge means "after all of it", the only kind that the model keeps.
+/// Whether all edges are plain ("after all of it"), the only kind that the model has.
 inline bool plain(const cudaGraphEdgeData* edges, std::size_t count) {
   static constexpr cudaGraphEdgeData kPlain{};
   return edges == nullptr || std::all_of(edges, edges + count, [](const cudaGraphEdgeData& edge) {

@@ -1,4 +1,4 @@
-// CUDA graphs: memory is right, because torch's allocator gives it; what a launch would run is reported, not run.
+// CUDA graphs. A launch reports the work of the graph. torch's allocator provides the memory, so memory is exact.
 
 #include <algorithm>
 #include <cstdio>
@@ -92,7 +92,7 @@ cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNod
                      cudaGraphNodeParams* parameters) {
   if (graph == nullptr || parameters == nullptr) return status(cudaErrorInvalidValue);
   const bool conditional = parameters->type == cudaGraphNodeTypeConditional;
-  if (!conditional && parameters->type != cudaGraphNodeTypeEmpty) return refused("cudaGraphAddNode of this type");
+  if (!conditional && parameters->type != cudaGraphNodeTypeEmpty) return refused("cudaGraphAddNode with this type");
   const auto before = nodes_of(*from_handle(graph), dependencies, count);
   if (!before) return status(cudaErrorInvalidValue);
   Event event;
@@ -100,7 +100,7 @@ cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNod
   event.name = conditional ? "conditional node" : "empty node";
   GraphNode& node = from_handle(graph)->add(event, *before);
   if (conditional) {
-    // None of the bodies is run: the condition's value is on the device, where there are none.
+    // No body runs: the value of the condition is on the device, which has no values.
     for (unsigned i = 0; i < std::max(parameters->conditional.size, 1U); ++i) {
       node.children.push_back(std::make_unique<Graph>());
       node.child_handles.push_back(node.children.back().get());

@@ -19,10 +19,10 @@ struct Configuration {
   cudaStream_t stream;
 };
 
-/// What <<<…>>> pushes and the kernel's host stub pops.
+/// The configurations that <<<…>>> pushes and the kernel's host stub pops.
 thread_local std::vector<Configuration> t_configurations;
 
-/// Registered binaries are told apart by nothing: no code in them is ever read.
+/// One handle serves all registered binaries: their code is never read.
 void* g_binary[1];
 
 cudaError_t launch(const void* function, const Configuration& to) {
@@ -69,7 +69,7 @@ PLIMSOLL_API void __cudaRegisterManagedVar(void**, void**, char* host, const cha
   functions().add_variable(host, bytes);
 }
 
-// Since CUDA 13 host stubs launch by a kernel's handle; ours is the address of the host stub itself.
+// Since CUDA 13, host stubs launch by the kernel's handle. Ours is the address of the host stub.
 PLIMSOLL_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
   return cudaSuccess;

@@ -1,4 +1,4 @@
-// Memory: device, pinned, registered, managed; and what a pointer points to.
+// Memory: device, pinned, registered, managed; pointer attributes.
 
 #include <cstring>
 
@@ -13,7 +13,7 @@ PLIMSOLL_API cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (pointer == nullptr) return status(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const auto address = here().memory.allocate(bytes);
+  const auto address = ensure_context().memory.allocate(bytes);
   if (!address) return status(cudaErrorMemoryAllocation);
   *pointer = reinterpret_cast<void*>(*address);
   return cudaSuccess;
@@ -26,7 +26,7 @@ PLIMSOLL_API cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t w
 
 PLIMSOLL_API cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) {
-    here();
+    ensure_context();
     return cudaSuccess;
   }
   const auto address = reinterpret_cast<Address>(pointer);
@@ -38,14 +38,14 @@ PLIMSOLL_API cudaError_t cudaFree(void* pointer) {
 }
 
 PLIMSOLL_API cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  const MemoryCounters counters = here().memory.counters();
+  const MemoryCounters counters = ensure_context().memory.counters();
   *free = counters.capacity - counters.used;
   *total = counters.capacity;
   return cudaSuccess;
 }
 
 PLIMSOLL_API cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
-  const auto start = machine().host().allocate(bytes, HostMemory::Kind::kPinned, flags, here().index);
+  const auto start = machine().host().allocate(bytes, HostMemory::Kind::kPinned, flags, ensure_context().index);
   if (!start) return status(cudaErrorMemoryAllocation);
   *pointer = *start;
   return cudaSuccess;
@@ -60,7 +60,7 @@ PLIMSOLL_API cudaError_t cudaFreeHost(void* pointer) {
 
 PLIMSOLL_API cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
   if (pointer == nullptr || bytes == 0) return status(cudaErrorInvalidValue);
-  if (machine().host().add(pointer, bytes, flags, here().index)) return cudaSuccess;
+  if (machine().host().add(pointer, bytes, flags, ensure_context().index)) return cudaSuccess;
   return status(cudaErrorHostMemoryAlreadyRegistered);
 }
 
@@ -87,13 +87,13 @@ static bool is_managed(const void* pointer) {
 }
 
 PLIMSOLL_API cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
-  const auto start = machine().host().allocate(bytes, HostMemory::Kind::kManaged, flags, here().index);
+  const auto start = machine().host().allocate(bytes, HostMemory::Kind::kManaged, flags, ensure_context().index);
   if (!start) return status(cudaErrorMemoryAllocation);
   *pointer = *start;
   return cudaSuccess;
 }
 
-// Managed memory is the host's here, wherever it is said to be wanted.
+// Managed memory is always host memory here, for every preferred location.
 #if PLIMSOLL_CUDA_MAJOR >= 13
 using Place = cudaMemLocation;
 PLIMSOLL_API cudaError_t cudaMemPrefetchAsync(const void* start, size_t, Place, unsigned, cudaStream_t handle) {
@@ -133,7 +133,7 @@ PLIMSOLL_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, co
 PLIMSOLL_API cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
   const auto place = functions().variable(symbol);
   if (place.offset + place.bytes > DeviceMemory::kVariables) return status(cudaErrorInvalidSymbol);
-  *pointer = reinterpret_cast<void*>(here().memory.variables() + place.offset);
+  *pointer = reinterpret_cast<void*>(ensure_context().memory.variables() + place.offset);
   return cudaSuccess;
 }
 
@@ -146,7 +146,7 @@ PLIMSOLL_API cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, in
   return {x, y, z, w, kind};
 }
 
-// Memory is not shared between processes: each has a machine of its own.
+// Memory cannot be shared between processes: each has its own machine.
 PLIMSOLL_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return refused("cudaIpcGetMemHandle"); }
 PLIMSOLL_API cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
   return refused("cudaIpcOpenMemHandle");

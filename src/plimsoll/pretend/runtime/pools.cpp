@@ -31,7 +31,7 @@ cudaError_t allocate(void** pointer, size_t bytes, MemoryPool& pool) {
 }  // namespace
 
 PLIMSOLL_API cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) {
-  return allocate(pointer, bytes, here().default_pool);
+  return allocate(pointer, bytes, ensure_context().default_pool);
 }
 
 PLIMSOLL_API cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t handle, cudaStream_t) {
@@ -90,7 +90,7 @@ PLIMSOLL_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPo
       *static_cast<int*>(value) = 1;
       return cudaSuccess;
     default:
-      return refused("cudaMemPoolGetAttribute of this attribute");
+      return refused("cudaMemPoolGetAttribute with this attribute");
   }
 }
 
@@ -112,14 +112,14 @@ PLIMSOLL_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPo
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
     case cudaMemPoolReuseAllowInternalDependencies:
-      // What is freed here is free at once: a pool cannot hold back what streams might still use.
+      // Freed memory is available at once: a pool cannot hold back memory for streams.
       if (*static_cast<int*>(value) == 0) return refused("cudaMemPoolSetAttribute against reuse");
       return cudaSuccess;
     case cudaMemPoolAttrReservedMemCurrent:
     case cudaMemPoolAttrUsedMemCurrent:
       return status(cudaErrorInvalidValue);
     default:
-      return refused("cudaMemPoolSetAttribute of this attribute");
+      return refused("cudaMemPoolSetAttribute with this attribute");
   }
 }
 

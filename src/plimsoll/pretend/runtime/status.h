@@ -7,13 +7,13 @@
 
 namespace plimsoll::pretend::runtime {
 
-/// Remembers an error as the calling thread's last one, and passes it on. Success and "not ready" leave no trace.
+/// Stores an error as the calling thread's last one, and returns it. Success and "not ready" are not stored.
 cudaError_t status(cudaError_t error);
 
-/// For calls that are pretended only as far as to refuse: says the name and returns cudaErrorNotSupported.
+/// For calls that are always refused: reports the name and returns cudaErrorNotSupported.
 cudaError_t refused(const char* function);
 
-/// Runs `call` with the stream behind `handle`, or answers that the handle is stale.
+/// Calls `call` with the stream behind `handle`, or returns the error for a stale handle.
 template <typename Call>
 cudaError_t with_stream(cudaStream_t handle, Call call) {
   Stream* const stream = stream_of(handle);

@@ -7,7 +7,7 @@ using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::runtime;
 
 PLIMSOLL_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  *stream = reinterpret_cast<cudaStream_t>(machine().create_stream(here().index, priority, flags));
+  *stream = reinterpret_cast<cudaStream_t>(machine().create_stream(ensure_context().index, priority, flags));
   return cudaSuccess;
 }
 
@@ -105,7 +105,7 @@ PLIMSOLL_API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fu
 }
 
 PLIMSOLL_API cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  *event = reinterpret_cast<cudaEvent_t>(machine().create_event(here().index, flags));
+  *event = reinterpret_cast<cudaEvent_t>(machine().create_event(ensure_context().index, flags));
   return cudaSuccess;
 }
 
