@@ -1,6 +1,6 @@
 #pragma once
 
-// What every test of cuDNN's face begins with: a handle, and descriptors that are destroyed with their scope.
+// The handle and descriptors for all tests of cuDNN's face, destroyed with their scope.
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,8 @@
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/pretend/model/machine.h"
 
-/// Keeps what happens on the pretend GPU while it lives. Names are copied, since they end with the listener's call.
+/// Records the events of the pretend GPU while it lives. Copies the names, which are valid only during the listener's
+/// call.
 class Recorder {
  public:
   struct Entry {
@@ -24,7 +25,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// What happened since the last call.
+  /// The events since the last call.
   std::vector<Entry> take() {
     std::lock_guard lock(mutex_);
     return std::move(entries_);
@@ -36,7 +37,7 @@ class Recorder {
   plimsoll::pretend::Feed::Token token_;
 };
 
-/// Device memory: an address that faults when the host touches it.
+/// Device memory: an address that faults on a host access.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(plimsoll::Bytes bytes)

@@ -73,7 +73,7 @@ void check_gemm(const Recorder::Entry& entry, const std::string& name, std::arra
 
 }  // namespace
 
-TEST_CASE("a handle takes the profile's bytes, and gives them back") {
+TEST_CASE("a handle takes the profile's bytes and frees them") {
   const auto before = handle_bytes();
   void* handle = nullptr;
   REQUIRE(cublasCreate_v2(&handle) == kSuccess);
@@ -83,8 +83,8 @@ TEST_CASE("a handle takes the profile's bytes, and gives them back") {
   CHECK(handle_bytes() == before);
 }
 
-TEST_CASE("a handle that does not fit is refused, and nothing is charged") {
-  Handle first;  // so that the context is there
+TEST_CASE("a handle that does not fit is refused and takes nothing") {
+  Handle first;  // Creates the context.
   const auto counters = control::memory(0);
   const auto rest = counters.capacity - counters.used;
   REQUIRE(charge(0, rest, Reason::kSegments));
@@ -95,7 +95,7 @@ TEST_CASE("a handle that does not fit is refused, and nothing is charged") {
   CHECK(control::memory(0).used == counters.used);
 }
 
-TEST_CASE("what is not a handle is refused") {
+TEST_CASE("an invalid handle is refused") {
   std::uint64_t junk[32] = {};
   int value = 0;
   CHECK(cublasCreate_v2(nullptr) == kInvalidValue);
@@ -105,7 +105,7 @@ TEST_CASE("what is not a handle is refused") {
         kNotInitialized);
 }
 
-TEST_CASE("modes are given back as they were set") {
+TEST_CASE("modes are returned as they were set") {
   Handle handle;
   int mode = -1;
   CHECK(cublasGetMathMode(handle.value, &mode) == kSuccess);
@@ -125,7 +125,7 @@ TEST_CASE("modes are given back as they were set") {
   CHECK(cublasSetWorkspace_v2(handle.value, workspace.get<char>() + 1, 1 << 10) == kInvalidValue);
 }
 
-TEST_CASE("work goes to the stream that was set") {
+TEST_CASE("work goes to the handle's stream") {
   Handle handle;
   Stream* stream = machine().create_stream(0, 0, 0);
   CHECK(cublasSetStream_v2(handle.value, stream) == kSuccess);
@@ -172,7 +172,7 @@ TEST_CASE("every kind of product reports its sizes") {
         kInvalidValue);
 }
 
-TEST_CASE("a result on the host is zero and a read-back; one on the device is left alone") {
+TEST_CASE("a host result is a read-back of zero; a device result is not touched") {
   Handle handle;
   DeviceBuffer device(1 << 20);
   float dot = 5;
@@ -191,14 +191,14 @@ TEST_CASE("a result on the host is zero and a read-back; one on the device is le
   CHECK(control::work().read_backs == before + 3);
 }
 
-TEST_CASE("a batched solve finds nothing wrong with its arguments") {
+TEST_CASE("a batched solve reports valid arguments") {
   Handle handle;
   int info = 7;
   CHECK(cublasSgetrsBatched(handle.value, 0, 3, 1, nullptr, 3, nullptr, nullptr, 3, &info, 2) == kSuccess);
   CHECK(info == 0);
 }
 
-TEST_CASE("a matrix that is fetched is zero in its rows, and only there") {
+TEST_CASE("a fetched matrix has zeros in its rows and unchanged gaps") {
   DeviceBuffer device(1 << 20);
   std::vector<float> host(3 * 4, 1.0F);
   Recorder recorder;

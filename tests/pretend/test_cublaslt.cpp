@@ -36,7 +36,7 @@ constexpr int kSuccess = 0;
 constexpr int kNotInitialized = 1;
 constexpr int kInvalidValue = 7;
 
-/// A product of op(A), m×k, and B, k×n, `batch` times, as torch describes it.
+/// A product of op(A), m×k, and B, k×n, `batch` times, with torch's descriptors.
 struct Product {
   Product(int m, int n, int k, bool transpose_a, std::int32_t batch) {
     REQUIRE(cublasLtCreate(&handle) == kSuccess);
@@ -96,7 +96,7 @@ TEST_CASE("a product reports the sizes that its layouts describe") {
   CHECK(entries[1].event.batch == 8);
 }
 
-TEST_CASE("the heuristic gives one algorithm, which needs no workspace, and writes no further") {
+TEST_CASE("the heuristic returns one algorithm without workspace and writes nothing else") {
   Product product(8, 8, 8, false, 1);
   HeuristicResult results[2];
   std::memset(results, 0x5a, sizeof results);
@@ -112,7 +112,7 @@ TEST_CASE("the heuristic gives one algorithm, which needs no workspace, and writ
                                        product.preference, 0, results, &returned) == kInvalidValue);
 }
 
-TEST_CASE("attributes are given back, in the size that they were set in") {
+TEST_CASE("attributes are returned in the size in which they were set") {
   Product product(2, 3, 4, false, 1);
   const std::uint64_t most = 32 << 20;
   CHECK(cublasLtMatmulPreferenceSetAttribute(product.preference, 1, &most, sizeof most) == kSuccess);
@@ -134,7 +134,7 @@ TEST_CASE("attributes are given back, in the size that they were set in") {
   CHECK(cublasLtMatmulDescGetAttribute(product.matmul, 17, &kept, sizeof kept, nullptr) == kInvalidValue);
 }
 
-TEST_CASE("one kind of descriptor is not taken for another") {
+TEST_CASE("the kinds of descriptors are not confused") {
   Product product(2, 3, 4, false, 1);
   const float one = 1;
   CHECK(cublasLtMatmul(product.handle, product.a, &one, nullptr, product.a, nullptr, product.b, &one, nullptr,

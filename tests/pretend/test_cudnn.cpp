@@ -62,7 +62,7 @@ struct Backend {
 
 }  // namespace
 
-TEST_CASE("a cuDNN handle charges its bytes for as long as it lives") {
+TEST_CASE("a cuDNN handle takes its bytes while it lives") {
   const auto of_handles = [] { return control::memory(0).used_by[static_cast<int>(Reason::kHandles)]; };
   const plimsoll::Bytes before = of_handles();
   void* handle = nullptr;
@@ -82,7 +82,7 @@ TEST_CASE("a null or foreign cuDNN handle is an error, not a crash") {
   CHECK(std::string(cudnnGetErrorString(kBadParam)) == "CUDNN_STATUS_BAD_PARAM");
 }
 
-TEST_CASE("cuDNN's version is told the same way twice") {
+TEST_CASE("both version functions of cuDNN agree") {
   int major = 0, minor = 0, patch = 0;
   REQUIRE(cudnnGetProperty(0, &major) == 0);
   REQUIRE(cudnnGetProperty(1, &minor) == 0);
@@ -92,7 +92,7 @@ TEST_CASE("cuDNN's version is told the same way twice") {
   CHECK(cudnnGetProperty(3, &patch) == kBadParam);
 }
 
-TEST_CASE("a tensor descriptor gives back what was set") {
+TEST_CASE("a tensor descriptor returns its values") {
   Tensor tensor;
   const int sizes[] = {2, 3, 5}, strides[] = {15, 5, 1};
   REQUIRE(cudnnSetTensorNdDescriptor(tensor.get, kHalf, 3, sizes, strides) == 0);
@@ -118,7 +118,7 @@ TEST_CASE("a tensor descriptor gives back what was set") {
   CHECK(cudnnSetTensorNdDescriptor(tensor.get, kFloat, 2, empty, strides) == kBadParam);
 }
 
-TEST_CASE("a filter descriptor gives back what was set") {
+TEST_CASE("a filter descriptor returns its values") {
   Descriptor filter(cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor);
   const int sizes[] = {16, 8, 3, 3};
   REQUIRE(cudnnSetFilterNdDescriptor(filter.get, kFloat, 1, 4, sizes) == 0);
@@ -129,7 +129,7 @@ TEST_CASE("a filter descriptor gives back what was set") {
   CHECK(std::memcmp(got, sizes, sizeof(sizes)) == 0);
 }
 
-TEST_CASE("a convolution has one algorithm, and its workspace is the one that the query said") {
+TEST_CASE("a convolution has one algorithm, with the workspace of the query") {
   struct Performance {
     int algorithm, status;
     float time;
@@ -158,7 +158,7 @@ TEST_CASE("an operation graph leads to a plan that runs") {
   Handle handle;
   Backend plan(5), pack(16);
   {
-    // All that the plan was made from is gone when it runs, as with cudnn_frontend's builders.
+    // The sources of the plan are destroyed before it runs, as with cudnn_frontend's builders.
     Backend operation(10), graph(15), heuristics(4), configuration(3);
     operation.finalize();
     graph.set(801, operation);
@@ -169,7 +169,7 @@ TEST_CASE("an operation graph leads to a plan that runs") {
     CHECK(engines == 1);
 
     heuristics.set(201, graph);
-    CHECK(cudnnBackendGetAttribute(heuristics.get, 202, 15, 0, nullptr, nullptr) == 2004);  // not finalized
+    CHECK(cudnnBackendGetAttribute(heuristics.get, 202, 15, 0, nullptr, nullptr) == 2004);  // Not finalized.
     heuristics.finalize();
     std::int64_t results = 0;
     REQUIRE(cudnnBackendGetAttribute(heuristics.get, 202, 15, 0, &results, nullptr) == 0);
@@ -190,7 +190,7 @@ TEST_CASE("an operation graph leads to a plan that runs") {
   std::int64_t workspace = -1;
   REQUIRE(cudnnBackendGetAttribute(plan.get, 402, 3, 1, nullptr, &workspace) == 0);
   CHECK(workspace == 0);
-  CHECK(cudnnBackendGetAttribute(plan.get, 402, 23, 1, nullptr, &workspace) == 2010);  // it is no int32
+  CHECK(cudnnBackendGetAttribute(plan.get, 402, 23, 1, nullptr, &workspace) == 2010);  // Not an int32.
 
   CHECK(cudnnBackendExecute(handle.get, plan.get, pack.get) == 2004);
   pack.finalize();
@@ -217,7 +217,7 @@ TEST_CASE("a finalized descriptor does not change, and an incomplete one is not 
   CHECK(got[1] == 3);
 }
 
-TEST_CASE("the loss's workspace grows with the longest label that the descriptor allows") {
+TEST_CASE("the loss's workspace grows with the descriptor's maximum label length") {
   Handle handle;
   Descriptor loss(cudnnCreateCTCLossDescriptor, cudnnDestroyCTCLossDescriptor);
   Tensor probabilities;
@@ -229,7 +229,7 @@ TEST_CASE("the loss's workspace grows with the longest label that the descriptor
   CHECK(bytes == 50 * 3 * (20 + 2 * 21) * sizeof(float));
 }
 
-TEST_CASE("threads make handles and descriptors of their own at the same time, as forward and autograd do") {
+TEST_CASE("threads use their own handles and descriptors concurrently, as forward and autograd do") {
   const auto of_handles = [] { return control::memory(0).used_by[static_cast<int>(Reason::kHandles)]; };
   const plimsoll::Bytes before = of_handles();
   std::atomic<int> failures{0};

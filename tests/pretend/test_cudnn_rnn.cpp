@@ -48,13 +48,13 @@ TEST_CASE("the weight space of a recurrent network holds its weights and nothing
     std::size_t weights;
   };
   const Case cases[] = {
-      // gates x hidden x (input + hidden) and two biases, for each layer and direction
+      // gates x hidden x (input + hidden) and two biases, for each layer and direction.
       {1, 2, 12, 20, 20, 1, false, 20 * (12 + 20) + 2 * 20},
       {2, 2, 12, 20, 20, 2, false, 4 * 20 * (12 + 20 + 2) + 4 * 20 * (20 + 20 + 2)},
       {2, 0, 12, 20, 20, 1, true, 2 * 4 * 20 * (12 + 20)},
       {3, 2, 12, 20, 20, 2, true, 2 * 3 * 20 * (12 + 20 + 2) + 2 * 3 * 20 * (40 + 20 + 2)},
       {3, 1, 12, 20, 20, 1, false, 3 * 20 * (12 + 20 + 1)},
-      // a projection: the hidden state is as wide as the projection
+      // With a projection, the hidden state has the width of the projection.
       {2, 2, 12, 20, 6, 1, false, 4 * 20 * (12 + 6 + 2) + 6 * 20},
   };
   for (const Case& c : cases) {
@@ -92,7 +92,7 @@ TEST_CASE("the weight space of a recurrent network holds its weights and nothing
   }
 }
 
-TEST_CASE("the gates of one layer lie one behind the other") {
+TEST_CASE("the gates of one layer are contiguous") {
   Handle handle;
   Rnn rnn(2, 2, false, 12, 20, 20, 2);
   std::size_t bytes = 0;
@@ -100,7 +100,7 @@ TEST_CASE("the gates of one layer lie one behind the other") {
   std::vector<char> space(bytes);
   void* address = nullptr;
   for (int gate = 0; gate < 4; ++gate) {
-    // Null stands for what the caller does not want.
+    // Null means that the caller does not need the value.
     REQUIRE(cudnnGetRNNWeightParams(handle.get, rnn.get, 0, bytes, space.data(), gate, nullptr, &address, nullptr,
                                     nullptr) == 0);
     CHECK(static_cast<char*>(address) - space.data() == gate * 20 * 12 * 4);
@@ -113,7 +113,7 @@ TEST_CASE("the gates of one layer lie one behind the other") {
                                 nullptr) == kBadParam);
 }
 
-TEST_CASE("only training reserves space, and packed sequences need less") {
+TEST_CASE("only training needs reserve space, and packed sequences need less") {
   Handle handle;
   Rnn rnn(2, 2, false, 12, 20, 20, 1);
   Descriptor x(cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor);
@@ -126,11 +126,11 @@ TEST_CASE("only training reserves space, and packed sequences need less") {
   REQUIRE(cudnnGetRNNTempSpaceSizes(handle.get, rnn.get, 1, x.get, &workspace, &padded) == 0);
   REQUIRE(cudnnSetRNNDataDescriptor(x.get, kFloat, 1, 7, 3, 12, lengths, nullptr) == 0);
   REQUIRE(cudnnGetRNNTempSpaceSizes(handle.get, rnn.get, 1, x.get, &workspace, &packed) == 0);
-  CHECK(padded == 7 * 3 * 20 * 6 * sizeof(float));  // four gates, the cell state and the output
+  CHECK(padded == 7 * 3 * 20 * 6 * sizeof(float));  // Four gates, the cell state and the output.
   CHECK(packed == (7 + 5 + 2) * 20 * 6 * sizeof(float));
 }
 
-TEST_CASE("dropout wants states for all threads of the device") {
+TEST_CASE("dropout needs states for all threads of the device") {
   Handle handle;
   Descriptor dropout(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor);
   std::size_t bytes = 0;

@@ -32,7 +32,7 @@ constexpr int kInvalidSize = 8;
 constexpr int kC32F = 4;
 constexpr int kC2C = 0x29;
 
-/// The workspace that a complex transform asks for, as torch asks: with the library's own allocation switched off.
+/// The workspace of a complex transform, queried as in torch: without the library's own allocation.
 std::size_t work_of(std::initializer_list<long long> lengths, long long batch) {
   std::vector<long long> n(lengths);
   int plan = 0;
@@ -49,7 +49,7 @@ plimsoll::Bytes handle_bytes() { return control::memory(0).used_by[static_cast<i
 
 }  // namespace
 
-TEST_CASE("the workspace grows with how awkward the lengths are, within the library's bound") {
+TEST_CASE("the workspace grows with the prime factors of the lengths, within the library's bound") {
   CHECK(work_of({1024}, 16) == 0);
   CHECK(work_of({1000}, 16) == 1000 * 16 * 8);
   CHECK(work_of({64, 64}, 2) == 64 * 64 * 2 * 8);
@@ -62,7 +62,7 @@ TEST_CASE("a transform goes to the plan's stream") {
   int plan = 0;
   REQUIRE(cufftCreate(&plan) == kSuccess);
   REQUIRE(cufftSetAutoAllocation(plan, 0) == kSuccess);
-  CHECK(cufftXtExec(plan, nullptr, nullptr, -1) == kInvalidPlan);  // has no sizes yet
+  CHECK(cufftXtExec(plan, nullptr, nullptr, -1) == kInvalidPlan);  // Has no sizes yet.
   long long n[] = {48};
   std::size_t work = 0;
   REQUIRE(cufftXtMakePlanMany(plan, 1, n, nullptr, 1, 1, kC32F, nullptr, 1, 1, kC32F, 1, &work, kC32F) == kSuccess);
@@ -83,7 +83,7 @@ TEST_CASE("a transform goes to the plan's stream") {
   machine().destroy_stream(stream);
 }
 
-TEST_CASE("a workspace of the library's own is device memory, until the plan goes or the caller brings one") {
+TEST_CASE("the library's own workspace is device memory until the plan is destroyed or the caller sets one") {
   const auto before = handle_bytes();
   int plan = 0;
   REQUIRE(cufftPlan1d(&plan, 1000, kC2C, 10) == kSuccess);
@@ -103,7 +103,7 @@ TEST_CASE("bad plans are refused") {
   int plan = 0;
   CHECK(cufftPlan1d(&plan, 0, kC2C, 1) == kInvalidSize);
   CHECK(cufftPlan1d(&plan, 8, 77, 1) == kInvalidType);
-  CHECK(cufftDestroy(plan) == kInvalidPlan);  // nothing is left of it
+  CHECK(cufftDestroy(plan) == kInvalidPlan);  // It was removed.
   CHECK(cufftXtExec(123456, nullptr, nullptr, 1) == kInvalidPlan);
   REQUIRE(cufftCreate(&plan) == kSuccess);
   long long n[] = {8, 8, 8, 8};
@@ -113,7 +113,7 @@ TEST_CASE("bad plans are refused") {
   CHECK(cufftDestroy(plan) == kSuccess);
 }
 
-TEST_CASE("threads make, run and destroy plans of their own at the same time") {
+TEST_CASE("threads create, run and destroy their own plans concurrently") {
   const plimsoll::Bytes before = handle_bytes();
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// cuFile's face: sizes are true, contents of device memory are zeros.
+// cuFile's face: sizes are exact, contents of device memory are zeros.
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ struct DeviceBuffer {
 
 }  // namespace
 
-TEST_CASE("a read into device memory says how much the file had") {
+TEST_CASE("a read into device memory returns the number of bytes in the file") {
   File file("abcdef");
   DeviceBuffer buffer;
   CHECK(cuFileRead(file.get, buffer.get(), 4, 0, 0) == 4);
@@ -74,7 +74,7 @@ TEST_CASE("a read into device memory says how much the file had") {
   CHECK(cuFileRead(file.get, buffer.get(), 100, 50, 0) == 0);
 }
 
-TEST_CASE("a write from device memory puts zeros, and counts as a read-back") {
+TEST_CASE("a write from device memory writes zeros and counts as a read-back") {
   File file("abcdef");
   DeviceBuffer buffer;
   const std::uint64_t before = control::work().read_backs;
@@ -83,7 +83,7 @@ TEST_CASE("a write from device memory puts zeros, and counts as a read-back") {
   CHECK(control::work().read_backs == before + 1);
 }
 
-TEST_CASE("host memory is read and written as it is") {
+TEST_CASE("host memory is read and written with its contents") {
   File file("abcdef");
   char text[] = "XYZ";
   CHECK(cuFileWrite(file.get, text, 2, 1, 1) == 2);
@@ -92,7 +92,7 @@ TEST_CASE("host memory is read and written as it is") {
   CHECK(std::string(text) == "aYZ");
 }
 
-TEST_CASE("what is not registered is an error") {
+TEST_CASE("an unregistered file is an error") {
   std::uint64_t foreign[4] = {};
   char byte = 0;
   CHECK(cuFileRead(foreign, &byte, 1, 0, 0) == -5027);

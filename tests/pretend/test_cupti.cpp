@@ -1,4 +1,4 @@
-// CUPTI's face: a profiler starts and stops, and finds no records.
+// CUPTI's face: a profiler starts and stops, and receives no records.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ int requests = 0;
 void on_request() { ++requests; }
 }  // namespace
 
-TEST_CASE("a profiler starts and stops, and no buffer is asked for") {
+TEST_CASE("a profiler starts and stops without a request for a buffer") {
   CHECK(cuptiActivityRegisterCallbacks(nullptr, nullptr) == 1);
   auto* callback = reinterpret_cast<void*>(&on_request);
   REQUIRE(cuptiActivityRegisterCallbacks(callback, callback) == 0);
@@ -42,7 +42,7 @@ TEST_CASE("a profiler starts and stops, and no buffer is asked for") {
   CHECK(dropped == 0);
 }
 
-TEST_CASE("there is room for one subscriber") {
+TEST_CASE("only one subscriber is allowed") {
   void *first = nullptr, *second = nullptr;
   REQUIRE(cuptiSubscribe(&first, nullptr, nullptr) == 0);
   CHECK(cuptiSubscribe(&second, nullptr, nullptr) == 39);
@@ -54,7 +54,7 @@ TEST_CASE("there is room for one subscriber") {
   CHECK(cuptiUnsubscribe(second) == 0);
 }
 
-TEST_CASE("correlation ids are a stack for each kind") {
+TEST_CASE("each kind has a stack of correlation ids") {
   std::uint64_t id = 0;
   CHECK(cuptiActivityPushExternalCorrelationId(3, 7) == 0);
   CHECK(cuptiActivityPushExternalCorrelationId(3, 8) == 0);

@@ -47,7 +47,7 @@ TEST_CASE("a generator works on its stream") {
   machine().destroy_stream(stream);
 }
 
-TEST_CASE("a quasi-random generator has dimensions and no seed") {
+TEST_CASE("a quasi-random generator has dimensions but no seed") {
   void* generator = nullptr;
   REQUIRE(curandCreateGenerator(&generator, kSobol) == kSuccess);
   CHECK(curandSetQuasiRandomGeneratorDimensions(generator, 3) == kSuccess);
@@ -55,7 +55,7 @@ TEST_CASE("a quasi-random generator has dimensions and no seed") {
   CHECK(curandDestroyGenerator(generator) == kSuccess);
 }
 
-TEST_CASE("what is not a generator is refused") {
+TEST_CASE("an invalid generator is refused") {
   void* generator = nullptr;
   CHECK(curandCreateGenerator(&generator, 7) == kTypeError);
   CHECK(curandGenerateUniform(nullptr, nullptr, 1) == kNotInitialized);

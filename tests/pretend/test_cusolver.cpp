@@ -61,7 +61,7 @@ struct Handle {
 
 }  // namespace
 
-TEST_CASE("a factorisation says its workspace and goes to the handle's stream") {
+TEST_CASE("a factorisation returns its workspace and runs on the handle's stream") {
   Handle handle;
   Stream* stream = machine().create_stream(0, 0, 0);
   CHECK(cusolverDnSetStream(handle.value, stream) == kSuccess);
@@ -80,7 +80,7 @@ TEST_CASE("a factorisation says its workspace and goes to the handle's stream") 
   machine().destroy_stream(stream);
 }
 
-TEST_CASE("a workspace is never empty, nor negative") {
+TEST_CASE("a workspace is never empty or negative") {
   Handle handle;
   int lwork = 0;
   CHECK(cusolverDnSgetrf_bufferSize(handle.value, 0, 0, nullptr, 1, &lwork) == kSuccess);
@@ -93,7 +93,7 @@ TEST_CASE("a workspace is never empty, nor negative") {
   CHECK(cusolverDnDestroySyevjInfo(info) == kSuccess);
 }
 
-TEST_CASE("the side decides which of the sizes counts") {
+TEST_CASE("the side selects the size that counts") {
   Handle handle;
   int left = 0, right = 0;
   CHECK(cusolverDnCunmqr_bufferSize(handle.value, 0, 0, 10, 20, 5, nullptr, 10, nullptr, nullptr, 10, &left) ==
@@ -104,7 +104,7 @@ TEST_CASE("the side decides which of the sizes counts") {
   CHECK(right == 10 * 64);
 }
 
-TEST_CASE("the Jacobi methods take their settings") {
+TEST_CASE("the Jacobi methods accept their settings") {
   Handle handle;
   void* info = nullptr;
   REQUIRE(cusolverDnCreateGesvdjInfo(&info) == kSuccess);
@@ -121,7 +121,7 @@ TEST_CASE("the Jacobi methods take their settings") {
   CHECK(cusolverDnDestroyGesvdjInfo(info) == kSuccess);
 }
 
-TEST_CASE("an approximate decomposition has no residual, on the host") {
+TEST_CASE("an approximate decomposition returns a residual of zero to the host") {
   Handle handle;
   DeviceBuffer device(1 << 20);
   int lwork = 0;
@@ -137,7 +137,7 @@ TEST_CASE("an approximate decomposition has no residual, on the host") {
                                         4, device.get<float>(), lwork, device.get<int>(), nullptr, 3) == kSuccess);
 }
 
-TEST_CASE("the 64-bit interface answers in bytes, for the device and the host") {
+TEST_CASE("the 64-bit interface returns bytes for the device and the host") {
   Handle handle;
   std::size_t device = 0, host = 7;
   CHECK(cusolverDnXgeqrf_bufferSize(handle.value, handle.params, 100, 10, 5, nullptr, 100, 5, nullptr, 5, &device,
@@ -161,7 +161,7 @@ TEST_CASE("the 64-bit interface answers in bytes, for the device and the host") 
   CHECK(device == 10 * 64 * 4);
 }
 
-TEST_CASE("what is not a handle is refused") {
+TEST_CASE("an invalid handle is refused") {
   std::uint64_t junk[8] = {};
   int lwork = 0;
   CHECK(cusolverDnSgetrf_bufferSize(nullptr, 1, 1, nullptr, 1, &lwork) == kNotInitialized);

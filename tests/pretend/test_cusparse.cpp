@@ -78,7 +78,7 @@ struct Dense {
 
 }  // namespace
 
-TEST_CASE("descriptors give back what they were given") {
+TEST_CASE("descriptors return their values") {
   Csr matrix(3, 4, 5);
   std::int64_t rows = 0, cols = 0, nnz = 0;
   CHECK(cusparseSpMatGetSize(matrix.value, &rows, &cols, &nnz) == kSuccess);
@@ -105,7 +105,7 @@ TEST_CASE("descriptors give back what they were given") {
   CHECK(cusparseDestroyMatDescr(properties) == kSuccess);
 }
 
-TEST_CASE("a product says how large its buffer is, and then goes to the handle's stream") {
+TEST_CASE("a product returns its buffer size and runs on the handle's stream") {
   Handle handle;
   Csr a(100, 50, 400);
   Dense b(50, 8), c(100, 8);
@@ -141,11 +141,11 @@ TEST_CASE("a triangular solve keeps a copy of its right-hand sides") {
         kSuccess);
   CHECK(cusparseSpSM_bufferSize(handle.value, 0, 0, &alpha, a.value, wide.value, wide.value, 0, 0, info, &many) ==
         kSuccess);
-  CHECK(many - one == 256000 - 4096);  // both rounded to 256
+  CHECK(many - one == 256000 - 4096);  // Both rounded to 256.
   CHECK(cusparseSpSM_destroyDescr(info) == kSuccess);
 }
 
-TEST_CASE("a sparse times a sparse matrix asks in two rounds, and its entries are a read-back") {
+TEST_CASE("a sparse-sparse product queries its sizes in two rounds, and its number of entries is a read-back") {
   Handle handle;
   Csr a(10, 10, 20), b(10, 10, 20), c(10, 10, 0);
   void* info = nullptr;
@@ -174,7 +174,7 @@ TEST_CASE("a sparse times a sparse matrix asks in two rounds, and its entries ar
   CHECK(cusparseSpGEMM_destroyDescr(info) == kSuccess);
 }
 
-TEST_CASE("the entries of a sum are counted as a read-back on the host, and left alone on the device") {
+TEST_CASE("the number of entries of a sum is a read-back on the host and not touched on the device") {
   Handle handle;
   DeviceBuffer device(1 << 20);
   int entries = 7;
@@ -204,7 +204,7 @@ TEST_CASE("a block solve has a buffer and no zero pivot") {
   CHECK(cusparseDestroyBsrsm2Info(info) == kSuccess);
 }
 
-TEST_CASE("sorting asks for room for its keys") {
+TEST_CASE("sorting needs memory for its keys") {
   Handle handle;
   std::size_t bytes = 0;
   CHECK(cusparseXcoosort_bufferSizeExt(handle.value, 100, 100, 1000, nullptr, nullptr, &bytes) == kSuccess);

@@ -6,7 +6,7 @@
 
 using namespace plimsoll::pretend;
 
-/// The caller's memory, as cuSPARSELt 0.10 lays it out: the smallest that any version of it has.
+/// The caller's memory in cuSPARSELt 0.10, the smallest of all versions.
 struct alignas(16) Opaque {
   std::uint8_t data[512];
 };
@@ -54,7 +54,7 @@ struct Handle {
 
 }  // namespace
 
-TEST_CASE("compression leaves 9/16 of 16-bit values and 10/16 of 8-bit ones") {
+TEST_CASE("compression keeps 9/16 of the bytes of 16-bit values and 10/16 of 8-bit values") {
   Handle handle;
   Opaque matrix{};
   std::size_t compressed = 0, buffer = 0;
@@ -72,7 +72,7 @@ TEST_CASE("compression leaves 9/16 of 16-bit values and 10/16 of 8-bit ones") {
   CHECK(cusparseLtSpMMACompressedSize2(&handle.value, &matrix, &compressed, &buffer) == kInvalidValue);
 }
 
-TEST_CASE("a product is planned, searched and run with its sizes") {
+TEST_CASE("a product is planned, searched and run, with its sizes") {
   Handle handle;
   Opaque a{}, b{}, d{}, matmul{}, selection{}, plan{};
   REQUIRE(cusparseLtStructuredDescriptorInit(&handle.value, &a, 64, 128, 128, 16, kR16BF, kRowOrder, 0) == kSuccess);
@@ -112,7 +112,7 @@ TEST_CASE("a product is planned, searched and run with its sizes") {
   machine().destroy_stream(stream);
 }
 
-TEST_CASE("without a handle, or with the wrong memory, calls are refused") {
+TEST_CASE("calls without a handle or with wrong memory are refused") {
   Opaque nothing{}, matrix{};
   CHECK(cusparseLtDenseDescriptorInit(&nothing, &matrix, 8, 8, 8, 16, kR16BF, kRowOrder) == kNotInitialized);
   Handle handle;

@@ -1,4 +1,4 @@
-// A machine whose events complete some launches after they were recorded.
+// A machine with an event lag: events complete some launches after the record.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   return doctest::Context(argc, argv).run();
 }
 
-TEST_CASE("the time between two events is not ready before both have completed") {
+TEST_CASE("the time between two events is not ready until both have completed") {
   cudaEvent_t start = nullptr, end = nullptr;
   REQUIRE(cudaEventCreate(&start) == cudaSuccess);
   REQUIRE(cudaEventCreate(&end) == cudaSuccess);
@@ -33,7 +33,7 @@ TEST_CASE("the time between two events is not ready before both have completed")
   CHECK(cudaEventDestroy(end) == cudaSuccess);
 }
 
-TEST_CASE("a thread that only polls, as NCCL's watchdog does, comes to an end") {
+TEST_CASE("a thread that only polls, such as NCCL's watchdog, sees the event complete") {
   cudaEvent_t event = nullptr;
   REQUIRE(cudaEventCreate(&event) == cudaSuccess);
   REQUIRE(cudaEventRecord(event, nullptr) == cudaSuccess);
@@ -41,6 +41,6 @@ TEST_CASE("a thread that only polls, as NCCL's watchdog does, comes to an end") 
   std::thread([&] {
     while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }).join();
-  CHECK(cudaEventQuery(event) == cudaErrorNotReady);  // This thread gave the work: for it, launches count.
+  CHECK(cudaEventQuery(event) == cudaErrorNotReady);  // This thread launched the work, so only launches count for it.
   CHECK(cudaEventDestroy(event) == cudaSuccess);
 }

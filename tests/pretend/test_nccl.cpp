@@ -84,8 +84,7 @@ Child split(const Communicator& parent, int color, int key) {
 
 }  // namespace
 
-TEST_CASE(
-    "a communicator takes its base bytes at once, its connections' at the first collective, and gives both back") {
+TEST_CASE("a communicator takes base bytes at creation, connection bytes at the first collective, and frees both") {
   const NcclBytes& bytes = control::profile().nccl;
   const Bytes before = nccl_bytes();
   {
@@ -104,7 +103,7 @@ TEST_CASE(
   CHECK(nccl_bytes() == before);
 }
 
-TEST_CASE("a suspended communicator gives its connections' memory back until it resumes") {
+TEST_CASE("a suspended communicator frees its connections' memory until it resumes") {
   const NcclBytes& bytes = control::profile().nccl;
   Communicator communicator(0, 4);
   REQUIRE(ncclAllReduce(nullptr, nullptr, 1, kFloat32, 0, communicator.get, nullptr) == 0);
@@ -117,7 +116,7 @@ TEST_CASE("a suspended communicator gives its connections' memory back until it 
   CHECK(nccl_bytes() == connected);
 }
 
-TEST_CASE("rank, size and device are what the communicator was made with") {
+TEST_CASE("a communicator has the rank, size and device of its creation") {
   Communicator communicator(16383, 16384);
   int rank = -1, device = -1, error = -1;
   CHECK(communicator.ranks() == 16384);
@@ -129,7 +128,7 @@ TEST_CASE("rank, size and device are what the communicator was made with") {
   CHECK(error == 0);
 }
 
-TEST_CASE("a rank that is not in the group is refused, and the reason is told") {
+TEST_CASE("a rank outside of the group is refused with the reason") {
   void* communicator = nullptr;
   CHECK(ncclCommInitRank(&communicator, 8, UniqueId{}, 8) == kInvalidArgument);
   CHECK(communicator == nullptr);
@@ -146,27 +145,27 @@ TEST_CASE("unique ids differ") {
   CHECK(std::memcmp(&first, &second, sizeof(first)) != 0);
 }
 
-TEST_CASE("what makes no sense is refused") {
+TEST_CASE("invalid arguments are refused") {
   Communicator communicator(0, 2);
   CHECK(ncclGroupEnd() == kInvalidUsage);
   CHECK(ncclAllReduce(nullptr, nullptr, 1, 99, 0, communicator.get, nullptr) == kInvalidArgument);
   CHECK(ncclBroadcast(nullptr, nullptr, 1, kFloat32, 2, communicator.get, nullptr) == kInvalidArgument);
 }
 
-TEST_CASE("a split without a colour gives no communicator") {
+TEST_CASE("a split without a color returns no communicator") {
   Communicator parent(3, 8);
   void* child = &parent;
   CHECK(ncclCommSplit(parent.get, -1, 0, &child, nullptr) == 0);
   CHECK(child == nullptr);
 }
 
-TEST_CASE("a negative colour is one like any other, as torch 2.5 has it") {
+TEST_CASE("a negative color is valid, as torch 2.5 uses them") {
   Communicator parent(3, 8);
   CHECK(split(parent, -934961569, 1).ranks == 8);
   CHECK(split(parent, -934961569, 1).rank == 1);
 }
 
-TEST_CASE("the colour that torch makes of a group's ranks tells its size") {
+TEST_CASE("the color that torch computes from a group's ranks gives its size") {
   // abs(hash(tuple(ranks))) % 2**31 in Python 3.8 and later.
   Communicator parent(6, 32);
   CHECK(split(parent, 2031181855, 3).ranks == 4);  // (0, 2, 4, 6)
@@ -177,15 +176,15 @@ TEST_CASE("the colour that torch makes of a group's ranks tells its size") {
   CHECK(split(third, 1301067556, 0).ranks == 1);  // (3,)
 }
 
-TEST_CASE("a colour that is the group's first rank bounds its size") {
+TEST_CASE("a color that is the group's first rank bounds its size") {
   Communicator parent(13, 32);
   CHECK(split(parent, 1, 3).ranks == 8);    // 1, 5, 9, 13, … 29
   CHECK(split(parent, 12, 1).ranks == 20);  // 12, 13, …: at most to the end
   CHECK(split(parent, 13, 0).ranks == 19);
-  CHECK(split(parent, 31, 2).ranks == 32);  // no colour of torch's: as large as the parent
+  CHECK(split(parent, 31, 2).ranks == 32);  // Not a color of torch's: the parent's size.
 }
 
-TEST_CASE("a communicator without some of its ranks is renumbered") {
+TEST_CASE("the ranks of a shrunk communicator are renumbered") {
   Communicator parent(5, 8);
   int excluded[] = {0, 6};
   void* child = nullptr;
@@ -200,7 +199,7 @@ TEST_CASE("a communicator without some of its ranks is renumbered") {
   CHECK(ncclCommShrink(parent.get, itself, 1, &child, nullptr, 0) == kInvalidArgument);
 }
 
-TEST_CASE("memory of ncclMemAlloc is device memory") {
+TEST_CASE("ncclMemAlloc takes device memory") {
   const Bytes before = control::memory(0).used;
   void* pointer = nullptr;
   REQUIRE(ncclMemAlloc(&pointer, 3 << 20) == 0);
@@ -214,7 +213,7 @@ TEST_CASE("memory of ncclMemAlloc is device memory") {
   CHECK(ncclMemFree(pointer) == kInvalidArgument);
 }
 
-TEST_CASE("one process may hold a communicator for each of its devices") {
+TEST_CASE("a process can have a communicator for each of its devices") {
   std::vector<void*> communicators(static_cast<std::size_t>(machine().device_count()));
   REQUIRE(ncclCommInitAll(communicators.data(), machine().device_count(), nullptr) == 0);
   for (int i = 0; i < machine().device_count(); ++i) {
@@ -228,7 +227,7 @@ TEST_CASE("one process may hold a communicator for each of its devices") {
   CHECK(ncclCommInitAll(&missing, 1, devices) == kInvalidArgument);
 }
 
-TEST_CASE("threads make, use and leave communicators of their own at the same time") {
+TEST_CASE("threads create, use and destroy their own communicators concurrently") {
   const Bytes before = nccl_bytes();
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
@@ -243,7 +242,7 @@ TEST_CASE("threads make, use and leave communicators of their own at the same ti
         failures += ncclCommSplit(communicator, t % 2, t, &half, nullptr) != 0;
         for (void* one : {communicator, half}) {
           failures += ncclAllReduce(nullptr, nullptr, 1024, kFloat32, 0, one, nullptr) != 0;
-          failures += ncclCommGetAsyncError(one, &error) != 0 || error != 0;  // As NCCL's watchdog asks.
+          failures += ncclCommGetAsyncError(one, &error) != 0 || error != 0;  // As NCCL's watchdog does.
           failures += ncclCommDestroy(one) != 0;
         }
       }
@@ -254,7 +253,7 @@ TEST_CASE("threads make, use and leave communicators of their own at the same ti
   CHECK(nccl_bytes() == before);
 }
 
-TEST_CASE("a communicator that forward and autograd use first at the same time is connected once") {
+TEST_CASE("a communicator connects once if forward and autograd first use it concurrently") {
   const Bytes before = nccl_bytes();
   for (int round = 0; round < 100; ++round) {
     UniqueId id{};

@@ -1,4 +1,4 @@
-// NCCL's face: what the feed tells of collectives and transfers.
+// NCCL's face: the events of collectives and transfers in the feed.
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ TEST_CASE("collectives are reported with the bytes that this rank sends") {
   CHECK(seen[2].bytes == 0);
 }
 
-TEST_CASE("groups of the same size are told apart, in order of their making, and this rank's place in each is told") {
+TEST_CASE("groups of the same size are numbered in the order of creation, and events have the rank in each") {
   Communicator data(1, 4), tensor(3, 4);
   void *split = nullptr, *shrunk = nullptr;
   int excluded[] = {0};
@@ -110,7 +110,7 @@ TEST_CASE("groups of the same size are told apart, in order of their making, and
   }
 }
 
-TEST_CASE("the root of a collective and the other side of a transfer are told, and stand in the work log") {
+TEST_CASE("the root of a collective and the other side of a transfer are in the events and the work log") {
   Communicator communicator(1, 4);
   const std::string path =
       (std::filesystem::temp_directory_path() / ("plimsoll_nccl_" + std::to_string(getpid()))).string();

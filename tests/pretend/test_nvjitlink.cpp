@@ -15,16 +15,16 @@ int nvJitLinkGetLinkedCubin(void*, void*);
 int nvJitLinkGetErrorLogSize(void*, std::size_t*);
 }
 
-TEST_CASE("what is linked is what was added") {
+TEST_CASE("the linked image is the added image") {
   void* linker = nullptr;
-  CHECK(nvJitLinkCreate(&linker, 0, nullptr) == 2);  // no architecture
+  CHECK(nvJitLinkCreate(&linker, 0, nullptr) == 2);  // No architecture.
   const char* options[] = {"-arch=sm_90"};
   REQUIRE(nvJitLinkCreate(&linker, 1, options) == 0);
   std::size_t bytes = 0;
-  CHECK(nvJitLinkComplete(linker) == 3);  // nothing to link
+  CHECK(nvJitLinkComplete(linker) == 3);  // Nothing to link.
   REQUIRE(nvJitLinkAddData(linker, 1, "abc", 3, nullptr) == 0);
   REQUIRE(nvJitLinkAddData(linker, 1, "de", 2, "second") == 0);
-  CHECK(nvJitLinkGetLinkedCubinSize(linker, &bytes) == 3);  // not complete
+  CHECK(nvJitLinkGetLinkedCubinSize(linker, &bytes) == 3);  // Not complete.
   REQUIRE(nvJitLinkComplete(linker) == 0);
   REQUIRE(nvJitLinkGetLinkedCubinSize(linker, &bytes) == 0);
   std::string image(bytes, '\0');

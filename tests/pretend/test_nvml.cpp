@@ -48,7 +48,7 @@ struct Nvml {
 
 }  // namespace
 
-TEST_CASE("nothing is told before nvmlInit") {
+TEST_CASE("every query fails before nvmlInit") {
   unsigned count = 0;
   CHECK(nvmlDeviceGetCount_v2(&count) == 1);
   CHECK(nvmlShutdown() == 1);
@@ -101,7 +101,7 @@ TEST_CASE("name and clocks are the profile's") {
   CHECK(memory == static_cast<unsigned>(control::profile().memory_clock_khz / 1000));
 }
 
-TEST_CASE("memory is what the device's books say") {
+TEST_CASE("memory equals the counters of the device") {
   Nvml nvml;
   void* device = nvml.device(0);
   REQUIRE(machine().device(0).memory.charge(64 << 20, Reason::kHandles));
@@ -150,7 +150,7 @@ TEST_CASE("this process is on the card once it has a context") {
   CHECK(old[0].used == process[0].used);
 }
 
-TEST_CASE("links are not told, and the card is on no fabric") {
+TEST_CASE("a card has no links and no fabric") {
   Nvml nvml;
   int type = 0;
   CHECK(nvmlDeviceGetNvLinkRemoteDeviceType(nvml.device(0), 0, &type) == 3);
@@ -169,7 +169,7 @@ TEST_CASE("links are not told, and the card is on no fabric") {
   CHECK(fabric.guard == 0xABCD);
 }
 
-TEST_CASE("threads ask between their own initialisation and shutdown, whatever the others do") {
+TEST_CASE("a thread can query between its own initialisation and shutdown, independent of other threads") {
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -191,5 +191,5 @@ TEST_CASE("threads ask between their own initialisation and shutdown, whatever t
   for (auto& thread : threads) thread.join();
   CHECK(failures == 0);
   unsigned count = 0;
-  CHECK(nvmlDeviceGetCount_v2(&count) == 1);  // All have left.
+  CHECK(nvmlDeviceGetCount_v2(&count) == 1);  // All have shut down.
 }

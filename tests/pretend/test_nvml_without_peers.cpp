@@ -1,4 +1,4 @@
-// NVML's face, on a machine of cards that cannot reach each other's memory.
+// NVML's face on a machine of cards without peer access.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   return doctest::Context(argc, argv).run();
 }
 
-TEST_CASE("a card is said to reach itself and no other") {
+TEST_CASE("a card can access only itself") {
   REQUIRE(nvmlInit_v2() == 0);
   void* first = nullptr;
   void* second = nullptr;

@@ -34,7 +34,7 @@ struct Program {
 
 }  // namespace
 
-TEST_CASE("a program compiles to an image that carries its names") {
+TEST_CASE("a program compiles to an image with its names") {
   Program program;
   const char* lowered = nullptr;
   REQUIRE(nvrtcAddNameExpression(program.get, "&f<float>") == 0);

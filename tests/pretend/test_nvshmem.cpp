@@ -1,4 +1,4 @@
-// NVSHMEM's face: it says that it was not started, and does not start.
+// NVSHMEM's face: it reports that it was not started, and cannot be started.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ void nvshmem_free(void*);
 void nvshmem_info_get_version(int*, int*);
 }
 
-TEST_CASE("NVSHMEM fails by name and by its own error") {
+TEST_CASE("NVSHMEM fails by name, with its own error") {
   CHECK(nvshmemid_init_status() == 0);
   CHECK(nvshmemid_hostlib_init_attr() == 3);
   CHECK(nvshmem_malloc(16) == nullptr);

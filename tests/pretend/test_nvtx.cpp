@@ -12,7 +12,7 @@ void nvtxRangeEnd(std::uint64_t);
 void nvtxMarkA(const char*);
 }
 
-TEST_CASE("ranges nest, and a pop too many is told") {
+TEST_CASE("ranges nest, and an extra pop is an error") {
   CHECK(nvtxRangePushA("outer") == 0);
   CHECK(nvtxRangePushA("inner") == 1);
   CHECK(nvtxRangePop() == 1);

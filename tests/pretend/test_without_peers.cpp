@@ -1,4 +1,4 @@
-// A machine of cards that cannot reach each other's memory.
+// A machine of cards without peer access.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   return doctest::Context(argc, argv).run();
 }
 
-TEST_CASE("runtime and driver say that no card can reach another") {
+TEST_CASE("runtime and driver report no peer access between cards") {
   REQUIRE_FALSE(control::profile().peer_access);
   REQUIRE(control::device_count() == 2);
   int of_runtime = 1, of_driver = 1;
@@ -27,14 +27,14 @@ TEST_CASE("runtime and driver say that no card can reach another") {
   CHECK(of_driver == 0);
 }
 
-TEST_CASE("access to a peer that cannot be reached is refused, and nothing is enabled") {
+TEST_CASE("a request for peer access is refused and enables nothing") {
   CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessUnsupported);
   CHECK(std::string(cudaGetErrorName(cudaGetLastError())) == "cudaErrorPeerAccessUnsupported");
   CHECK(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
   cudaGetLastError();
 }
 
-TEST_CASE("mapped memory and pools cannot be opened to a card that cannot reach them") {
+TEST_CASE("mapped memory and pools cannot be opened to a card without peer access") {
   CUdeviceptr range = 0;
   REQUIRE(cuMemAddressReserve(&range, 2 << 20, 0, 0, 0) == CUDA_SUCCESS);
   CUmemAccessDesc mapped{};
@@ -53,7 +53,7 @@ TEST_CASE("mapped memory and pools cannot be opened to a card that cannot reach 
   cudaGetLastError();
 }
 
-TEST_CASE("a copy between cards needs no access: it goes by the host") {
+TEST_CASE("a copy between cards needs no peer access: it goes through the host") {
   void* source = nullptr;
   void* destination = nullptr;
   REQUIRE(cudaMalloc(&source, 100) == cudaSuccess);

@@ -7,7 +7,7 @@ namespace plimsoll::pretend {
 
 using namespace plimsoll::literals;
 
-/// A card with 1 GiB, a context of 10 MiB, and nothing else of note.
+/// A card with 1 GiB and a context of 10 MiB.
 inline Profile small_profile() {
   Profile profile;
   profile.name = "small";
@@ -20,7 +20,7 @@ inline Profile small_profile() {
   return profile;
 }
 
-/// A kernel that is put on a stream.
+/// A kernel launch, to put on a stream.
 inline Event launch(const char* name) {
   Event event;
   event.kind = Happening::kLaunch;

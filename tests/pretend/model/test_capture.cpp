@@ -15,7 +15,7 @@ using How = EndedCapture::How;
 
 }  // namespace
 
-TEST_CASE("captured work is not done but kept, and a launch of the graph reports it") {
+TEST_CASE("captured work is stored, and a launch of the graph reports it") {
   Machine machine({.profile = small_profile()});
   Stream* stream = machine.create_stream(0, 0, 0);
   REQUIRE(machine.begin_capture(*stream, nullptr));
@@ -26,20 +26,20 @@ TEST_CASE("captured work is not done but kept, and a launch of the graph reports
   CHECK(host_calls == 0);
   Graph* graph = machine.end_capture(*stream).graph;
   REQUIRE(graph != nullptr);
-  std::vector<std::string> heard;
+  std::vector<std::string> reported;
   machine.feed().subscribe([&](const Event& event) {
     CHECK(event.replayed);
-    heard.emplace_back(event.name);
+    reported.emplace_back(event.name);
   });
   machine.launch(*graph, *stream);
   machine.launch(*graph->clone(), *stream);
-  CHECK(heard == std::vector<std::string>{"captured", "captured"});
+  CHECK(reported == std::vector<std::string>{"captured", "captured"});
   CHECK(machine.launches() == 2);
   CHECK(host_calls == 2);
   delete graph;
 }
 
-TEST_CASE("a stream that waits for a captured stream's event joins the capture and leaves it at its end") {
+TEST_CASE("a stream that waits for a captured stream's event is in the capture until its end") {
   Machine machine({.profile = small_profile()});
   Stream* origin = machine.create_stream(0, 0, 0);
   Stream* other = machine.create_stream(0, 0, 0);
@@ -60,7 +60,7 @@ TEST_CASE("a stream that waits for a captured stream's event joins the capture a
   delete graph;
 }
 
-TEST_CASE("a capture whose origin never waited for another stream's work comes to nothing") {
+TEST_CASE("a capture fails if its origin does not wait for another stream's work") {
   Machine machine({.profile = small_profile()});
   Stream* origin = machine.create_stream(0, 0, 0);
   Stream* other = machine.create_stream(0, 0, 0);
@@ -77,13 +77,13 @@ TEST_CASE("a capture whose origin never waited for another stream's work comes t
   CHECK(unjoined.how == How::kUnjoined);
   CHECK(unjoined.graph == nullptr);
   CHECK_FALSE(machine.capture_of(*other));
-  fork();  // A stream that joined and did nothing leaves nothing to wait for.
+  fork();  // A stream that joined without work needs no join.
   const EndedCapture idle = machine.end_capture(*origin);
   CHECK(idle.how == How::kDone);
   delete idle.graph;
 }
 
-TEST_CASE("a stream of one capture cannot wait for another capture, and both are lost") {
+TEST_CASE("a wait between two captures invalidates both") {
   Machine machine({.profile = small_profile()});
   Stream* one = machine.create_stream(0, 0, 0);
   Stream* other = machine.create_stream(0, 0, 0);
@@ -96,7 +96,7 @@ TEST_CASE("a stream of one capture cannot wait for another capture, and both are
   CHECK(machine.end_capture(*other).how == How::kInvalidated);
 }
 
-TEST_CASE("a graph's edges are what streams and events demand, and no more") {
+TEST_CASE("a graph has exactly the edges that streams and events require") {
   Machine machine({.profile = small_profile()});
   Stream* origin = machine.create_stream(0, 0, 0);
   Stream* side = machine.create_stream(0, 0, 0);
@@ -146,21 +146,21 @@ TEST_CASE("waiting for a captured stream invalidates the capture") {
   CHECK_FALSE(machine.forbid_in_capture(*stream));
 }
 
-TEST_CASE("records and waits within a capture are the graph's and are not told") {
+TEST_CASE("records and waits within a capture belong to the graph and are not reported") {
   Machine machine({.profile = small_profile()});
   Stream* origin = machine.create_stream(0, 0, 0);
   Stream* joins = machine.create_stream(0, 0, 0);
   Stream* apart = machine.create_stream(0, 0, 0);
   StreamEvent* captured = machine.create_event(0, 0);
   StreamEvent* free = machine.create_event(0, 0);
-  std::vector<std::uint64_t> heard;
-  machine.feed().subscribe([&](const Event& told) { heard.push_back(told.stream); });
+  std::vector<std::uint64_t> reported;
+  machine.feed().subscribe([&](const Event& sent) { reported.push_back(sent.stream); });
   REQUIRE(machine.begin_capture(*origin, nullptr));
   machine.record(*captured, *origin);
   CHECK(machine.wait(*joins, *captured) == Waited::kDone);
   machine.record(*free, *apart);
   CHECK(machine.wait(*apart, *free) == Waited::kDone);
-  CHECK(heard == std::vector<std::uint64_t>{apart->id, apart->id});
+  CHECK(reported == std::vector<std::uint64_t>{apart->id, apart->id});
   delete machine.end_capture(*origin).graph;
 }
 

@@ -18,12 +18,12 @@ bool asked_by_another_thread(const Clock& clock, std::uint64_t due) {
   return answer;
 }
 
-TEST_CASE("without a lag an event has completed when it is recorded") {
+TEST_CASE("without a lag an event completes at once") {
   Clock clock(0);
   CHECK(clock.has_reached(clock.record()));
 }
 
-TEST_CASE("with a lag an event completes after so many launches, or when the host waits") {
+TEST_CASE("with a lag of N an event completes after N launches, or when the host waits") {
   Clock clock(2, {.of_workers = kNever, .of_others = kNever});
   const auto due = clock.record();
   clock.tick();
@@ -36,7 +36,7 @@ TEST_CASE("with a lag an event completes after so many launches, or when the hos
   CHECK(clock.has_reached(next));
 }
 
-TEST_CASE("a device without work comes to the end of what it has, soon for a thread that never gave it any") {
+TEST_CASE("for a thread that gave a device no work, an idle device completes its work soon") {
   Clock clock(2, {.of_workers = kNever, .of_others = kAtOnce});
   const auto due = clock.record();
   CHECK_FALSE(clock.has_reached(due));
@@ -44,14 +44,14 @@ TEST_CASE("a device without work comes to the end of what it has, soon for a thr
   CHECK_FALSE(clock.has_reached(due));
 }
 
-TEST_CASE("a device without work comes to the end of what it has for a thread that gave it, in the end") {
+TEST_CASE("for a thread that gave a device work, an idle device completes its work late") {
   Clock clock(2, {.of_workers = kAtOnce, .of_others = kNever});
   const auto due = clock.record();
   CHECK(clock.has_reached(due));
   CHECK_FALSE(asked_by_another_thread(clock, due));
 }
 
-TEST_CASE("a thread that launches is one that gives work") {
+TEST_CASE("a launch counts as work of its thread") {
   Clock clock(1000, {.of_workers = kNever, .of_others = kAtOnce});
   const auto due = clock.record();
   bool answer = true;

@@ -33,14 +33,14 @@ TEST_CASE("an allocation takes whole pieces of 2 MiB") {
   CHECK(card.memory.range_of(*address + 1)->bytes == 2_MiB);
 }
 
-TEST_CASE("addresses go upwards and are not reused while there are fresh ones") {
+TEST_CASE("addresses go upwards and are not reused before the end of the range") {
   Card card;
   const Address first = *card.memory.allocate(2_MiB);
   REQUIRE(card.memory.free(first));
   CHECK(*card.memory.allocate(2_MiB) == first + 2_MiB);
 }
 
-TEST_CASE("when the window's end is reached the first gap is used again") {
+TEST_CASE("at the end of the range the first gap is reused") {
   Card card(100_MiB, 512_MiB + DeviceMemory::kVariables);
   const Address kept = *card.memory.allocate(10_MiB);
   Address last = kept;
@@ -52,7 +52,7 @@ TEST_CASE("when the window's end is reached the first gap is used again") {
   CHECK(card.memory.counters().used == 10_MiB);
 }
 
-TEST_CASE("a gap at the window's end that is used again is not handed out twice") {
+TEST_CASE("a reused gap at the end of the range is not given out twice") {
   Card card(80_MiB, 161_MiB + DeviceMemory::kVariables + kGranularity);
   REQUIRE(card.memory.reserve(60_MiB));
   const Address second = *card.memory.reserve(60_MiB);
@@ -76,34 +76,34 @@ TEST_CASE("an allocation over the capacity is refused and changes nothing but th
   CHECK(card.memory.allocate(40_MiB));
 }
 
-TEST_CASE("the last refusal is what was asked for, by whom, and what was taken then") {
+TEST_CASE("the last refusal has the request, its reason, and the bytes used at that time") {
   Card card;
   const auto address = card.memory.allocate(60_MiB);
   REQUIRE(card.memory.charge(7_MiB, Reason::kNccl));
   CHECK_FALSE(card.memory.allocate(34_MiB + 1));
-  CHECK(card.memory.counters().last_refusal.asked == 34_MiB + 1);
+  CHECK(card.memory.counters().last_refusal.requested == 34_MiB + 1);
   CHECK_FALSE(card.memory.charge(50_MiB, Reason::kHandles));
   REQUIRE(card.memory.free(*address));
   REQUIRE(card.memory.charge(50_MiB, Reason::kHandles));
   const Refusal last = card.memory.counters().last_refusal;
-  CHECK(last.asked == 50_MiB);
+  CHECK(last.requested == 50_MiB);
   CHECK(last.reason == Reason::kHandles);
   CHECK(last.used_by == std::array<Bytes, kReasonCount>{60_MiB, 0, 7_MiB, 0});
 }
 
-TEST_CASE("a pool is refused what the card does not have: what was asked of it, not the chunk it would have taken") {
+TEST_CASE("a refusal of a pool has the bytes of the request, not of the chunk") {
   Machine machine({.profile = small_profile()});
   MemoryPool& pool = machine.device(0).default_pool;
-  for (const Bytes asked : {2_GiB, 1_GiB - 1, ~Bytes{0}}) {
+  for (const Bytes requested : {2_GiB, 1_GiB - 1, ~Bytes{0}}) {
     REQUIRE(machine.device(0).memory.charge(1_MiB, Reason::kNccl));
-    CHECK_FALSE(pool.allocate(asked));
-    CHECK(machine.device(0).memory.counters().last_refusal.asked == asked);
+    CHECK_FALSE(pool.allocate(requested));
+    CHECK(machine.device(0).memory.counters().last_refusal.requested == requested);
   }
   CHECK(machine.device(0).memory.counters().refusals == 3);
   CHECK(pool.counters().used == 0);
 }
 
-TEST_CASE("freeing what is not an allocation is refused") {
+TEST_CASE("freeing an address that is not an allocation is refused") {
   Card card;
   const Address address = *card.memory.allocate(4_MiB);
   CHECK_FALSE(card.memory.free(address + 2_MiB));
@@ -126,7 +126,7 @@ TEST_CASE("the peak keeps its parts") {
   CHECK(card.memory.counters().peak == 10_MiB);
 }
 
-TEST_CASE("physical memory lives while it is unreleased or mapped") {
+TEST_CASE("physical memory lives until it is released and unmapped") {
   Card card;
   const Address range = *card.memory.reserve(20_MiB);
   CHECK(card.memory.counters().used == 0);
@@ -155,7 +155,7 @@ TEST_CASE("mappings do not overlap and stay in their reservation") {
   CHECK(card.memory.map(range, 2_MiB, handle));
 }
 
-TEST_CASE("after a random history everything freed leaves nothing used") {
+TEST_CASE("after random operations, the used bytes are zero when everything is free") {
   Card card(1_GiB, Bytes{16} << 30);
   std::mt19937_64 random(7);
   std::vector<Address> live;
@@ -183,7 +183,7 @@ TEST_CASE("after a random history everything freed leaves nothing used") {
   CHECK(card.memory.counters().used == 0);
 }
 
-TEST_CASE("threads may allocate and free at once") {
+TEST_CASE("threads can allocate and free concurrently") {
   Card card(1_GiB, Bytes{16} << 30);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

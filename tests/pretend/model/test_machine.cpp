@@ -16,7 +16,7 @@ TEST_CASE("a machine without cards is refused") {
   CHECK_THROWS_AS(Machine({.profile = small_profile(), .cards = 0}), plimsoll::InvalidArgument);
 }
 
-TEST_CASE("the context is charged once, at its device's first use") {
+TEST_CASE("the context is counted once, at the first use of its device") {
   Machine machine({.profile = small_profile(), .cards = 2});
   CHECK(machine.device(0).memory.counters().used == 0);
   CHECK_FALSE(machine.device(0).has_context());
@@ -26,7 +26,7 @@ TEST_CASE("the context is charged once, at its device's first use") {
   CHECK(machine.device(1).memory.counters().used == 0);
 }
 
-TEST_CASE("a pointer belongs to the device whose window it lies in") {
+TEST_CASE("a pointer belongs to the device with its address range") {
   Machine machine({.profile = small_profile(), .cards = 3});
   const auto address = *machine.device(2).memory.allocate(1_MiB);
   CHECK(machine.device_of(reinterpret_cast<void*>(address)) == 2);
@@ -43,7 +43,7 @@ TEST_CASE("without a lag an event completes at once") {
   CHECK(machine.completed(*event));
 }
 
-TEST_CASE("with a lag an event completes after that many launches, or when the host waits") {
+TEST_CASE("with a lag of N an event completes after N launches, or when the host waits") {
   Machine machine({.profile = small_profile(), .event_lag = 3});
   Stream* stream = machine.create_stream(0, 0, 0);
   StreamEvent* event = machine.create_event(0, 0);
@@ -59,24 +59,24 @@ TEST_CASE("with a lag an event completes after that many launches, or when the h
   CHECK(machine.completed(*event));
 }
 
-TEST_CASE("the feed gives each listener the kinds it asked for, until it stops") {
+TEST_CASE("each listener receives the kinds that it subscribed to, until it stops") {
   Machine machine({.profile = small_profile()});
   Stream* stream = machine.create_stream(0, 0, 0);
-  std::vector<std::string> heard;
+  std::vector<std::string> reported;
   CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
   const auto token =
-      machine.feed().subscribe([&](const Event& event) { heard.emplace_back(event.name); }, bit(Happening::kLaunch));
+      machine.feed().subscribe([&](const Event& event) { reported.emplace_back(event.name); }, bit(Happening::kLaunch));
   CHECK(machine.feed().listened(Happening::kLaunch));
   CHECK_FALSE(machine.feed().listened(Happening::kSynchronize));
   machine.enqueue(*stream, launch("one"));
   machine.synchronize(0, "not asked for");
   machine.feed().unsubscribe(token);
   machine.enqueue(*stream, launch("two"));
-  CHECK(heard == std::vector<std::string>{"one"});
+  CHECK(reported == std::vector<std::string>{"one"});
   CHECK_FALSE(machine.feed().listened(Happening::kLaunch));
 }
 
-TEST_CASE("a pool that is destroyed lives until the last of its memory is freed") {
+TEST_CASE("a destroyed pool lives until its memory is free") {
   Machine machine({.profile = small_profile()});
   Device& device = machine.device(0);
   MemoryPool* pool = device.made_pools.create(0, device.memory);
@@ -89,7 +89,7 @@ TEST_CASE("a pool that is destroyed lives until the last of its memory is freed"
   CHECK(device.memory.counters().used == 0);
 }
 
-TEST_CASE("a memory pool grows by chunks, keeps what is freed and gives it back when trimmed") {
+TEST_CASE("a memory pool grows by chunks, keeps freed memory and frees it on a trim") {
   Machine machine({.profile = small_profile()});
   MemoryPool& pool = machine.device(0).default_pool;
   const auto a = *pool.allocate(20_MiB);
@@ -110,7 +110,7 @@ TEST_CASE("a memory pool grows by chunks, keeps what is freed and gives it back 
   CHECK(pool.counters().used_high == 40_MiB);
 }
 
-TEST_CASE("host memory is real, counted, and found by any pointer into it") {
+TEST_CASE("host memory is real, is counted, and is found by any pointer into it") {
   HostMemory host;
   auto* pinned = static_cast<char*>(*host.allocate(1_MiB, HostMemory::Kind::kPinned, 0, 0));
   pinned[100] = 1;
@@ -128,7 +128,7 @@ TEST_CASE("host memory is real, counted, and found by any pointer into it") {
   CHECK(host.pinned_peak() == 1_MiB + 64);
 }
 
-TEST_CASE("zeros are zeros, whether pages are given back or written, and nothing beside them is changed") {
+TEST_CASE("zeroed ranges read as zeros, with released and with written pages; other bytes do not change") {
   HostMemory host;
   auto* pinned = static_cast<char*>(*host.allocate(4_MiB, HostMemory::Kind::kPinned, 0, 0));
   std::vector<char> other(4_MiB);
@@ -147,30 +147,30 @@ TEST_CASE("zeros are zeros, whether pages are given back or written, and nothing
   CHECK(host.free(pinned));
 }
 
-TEST_CASE("records and waits are told with the mark that ties them, the same event's records apart") {
+TEST_CASE("a record and its waits have the same mark; two records of an event have different marks") {
   Machine machine({.profile = small_profile()});
   Stream* one = machine.create_stream(0, 0, 0);
   Stream* other = machine.create_stream(0, 0, 0);
   StreamEvent* event = machine.create_event(0, 0);
-  std::vector<Event> heard;
-  machine.feed().subscribe([&](const Event& told) { heard.push_back(told); });
+  std::vector<Event> reported;
+  machine.feed().subscribe([&](const Event& sent) { reported.push_back(sent); });
   CHECK(machine.wait(*other, *event) == Waited::kDone);
   machine.record(*event, *one);
   CHECK(machine.wait(*other, *event) == Waited::kDone);
   machine.record(*event, *other);
   machine.synchronize(*event, "the host");
-  REQUIRE(heard.size() == 5);
-  CHECK(heard[0].kind == Happening::kWait);
-  CHECK(heard[0].mark == 0);
-  CHECK(heard[1].kind == Happening::kRecord);
-  CHECK(heard[1].stream == one->id);
-  CHECK(heard[1].mark != 0);
-  CHECK(heard[2].kind == Happening::kWait);
-  CHECK(heard[2].stream == other->id);
-  CHECK(heard[2].mark == heard[1].mark);
-  CHECK(heard[3].mark > heard[1].mark);
-  CHECK(heard[4].kind == Happening::kSynchronize);
-  CHECK(heard[4].mark == heard[3].mark);
+  REQUIRE(reported.size() == 5);
+  CHECK(reported[0].kind == Happening::kWait);
+  CHECK(reported[0].mark == 0);
+  CHECK(reported[1].kind == Happening::kRecord);
+  CHECK(reported[1].stream == one->id);
+  CHECK(reported[1].mark != 0);
+  CHECK(reported[2].kind == Happening::kWait);
+  CHECK(reported[2].stream == other->id);
+  CHECK(reported[2].mark == reported[1].mark);
+  CHECK(reported[3].mark > reported[1].mark);
+  CHECK(reported[4].kind == Happening::kSynchronize);
+  CHECK(reported[4].mark == reported[3].mark);
 }
 
 }  // namespace test_machine

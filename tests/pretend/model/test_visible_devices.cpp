@@ -18,7 +18,7 @@ TEST_CASE("cards are shown in the order of their numbers in the text") {
   CHECK(visible_devices(" 1, +2,3gpu", 4) == Cards{1, 2, 3});
 }
 
-TEST_CASE("the first that names no card ends the list") {
+TEST_CASE("the first entry that matches no card ends the list") {
   CHECK(visible_devices("1,4,2", 4) == Cards{1});
   CHECK(visible_devices("1,-1,2", 4) == Cards{1});
   CHECK(visible_devices("0,,1", 4) == Cards{0});
@@ -26,7 +26,7 @@ TEST_CASE("the first that names no card ends the list") {
   CHECK(visible_devices("3,GPU-706c696d", 4) == Cards{3});
 }
 
-TEST_CASE("nothing is shown by an empty text, or by one that names a card twice") {
+TEST_CASE("an empty text, or a text with a card twice, shows no card") {
   CHECK(visible_devices("", 4).empty());
   CHECK(visible_devices("-1", 4).empty());
   CHECK(visible_devices("NoDevFiles", 4).empty());
@@ -34,7 +34,7 @@ TEST_CASE("nothing is shown by an empty text, or by one that names a card twice"
   CHECK(visible_devices(uuid_text(1) + "," + uuid_text(1), 4).empty());
 }
 
-TEST_CASE("an identifier may be cut where it tells one card apart") {
+TEST_CASE("an identifier can be shortened to a unique prefix") {
   CHECK(visible_devices(uuid_text(3) + "," + uuid_text(1), 4) == Cards{3, 1});
   CHECK(visible_devices("GPU-706c696d", 1) == Cards{0});
   CHECK(visible_devices("GPU-706c696d", 2).empty());
@@ -42,7 +42,7 @@ TEST_CASE("an identifier may be cut where it tells one card apart") {
   CHECK(visible_devices(uuid_text(7), 4).empty());
 }
 
-TEST_CASE("a machine's devices are the cards that are shown, numbered anew") {
+TEST_CASE("a machine's devices are the visible cards, numbered from 0") {
   Machine machine({.profile = small_profile(), .cards = 4, .shown = Cards{2, 0}});
   REQUIRE(machine.device_count() == 2);
   CHECK(machine.device(0).index == 0);
@@ -52,7 +52,7 @@ TEST_CASE("a machine's devices are the cards that are shown, numbered anew") {
   CHECK(machine.device_of_card(3) == nullptr);
 }
 
-TEST_CASE("a machine of which nothing is shown has no device, and gives no memory") {
+TEST_CASE("a machine without visible cards has no device and no memory") {
   Machine machine({.profile = small_profile(), .cards = 2, .shown = Cards{}});
   CHECK(machine.device_count() == 0);
   CHECK(machine.device_of_card(0) == nullptr);

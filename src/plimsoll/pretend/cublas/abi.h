@@ -21,10 +21,10 @@ using cublaslt::kTranspose;
 
 enum PointerMode : int { kHostPointers = 0, kDevicePointers = 1 };
 
-/// cublasHandle_t. It may be used from several threads, as the library allows; what is set is then that of the last.
+/// cublasHandle_t. Several threads may use it, as in the library; the last setting counts.
 struct Handle : cublaslt::HandleHead {
   int device = 0;
-  Bytes charged = 0;  ///< device memory that goes when the handle does
+  Bytes charged = 0;  ///< Device memory, freed with the handle.
   std::atomic<void*> stream{nullptr};
   std::atomic<void*> workspace{nullptr};
   std::atomic<std::size_t> workspace_bytes{0};

@@ -1,4 +1,4 @@
-// Matrix products, reported with their sizes. Arguments after the last one that is needed are not declared: the calling
+// Matrix products, reported with their sizes. Arguments after the last necessary one are not declared: the calling
 // conventions of x86-64 and AArch64 let a callee ignore them.
 
 #include "plimsoll/pretend/cublas/abi.h"
@@ -24,7 +24,7 @@ int multiply_vector(const char* function, const Handle* handle, int operation, s
                   {.m = transposed ? cols : rows, .n = 1, .k = transposed ? rows : cols, .batch = batch});
 }
 
-/// The arrays are the host's, one entry a group.
+/// The arrays are host memory, one entry a group.
 int multiply_groups(const char* function, const Handle* handle, const int* m, const int* n, const int* k, int groups,
                     const int* group_sizes) {
   if (!alive(handle)) return kNotInitialized;
@@ -39,7 +39,8 @@ int multiply_groups(const char* function, const Handle* handle, const int* m, co
 
 }  // namespace
 
-// One of each for the library's 32-bit and 64-bit interfaces: Int is the type of sizes, suffix tells them apart.
+// Defines the functions of the library's 32-bit and 64-bit interfaces: Int is the type of sizes, suffix distinguishes
+// the names.
 #define PLIMSOLL_CUBLAS_GEMM(name, Int)                                                        \
   PLIMSOLL_API int name(Handle* handle, int /*transa*/, int /*transb*/, Int m, Int n, Int k) { \
     return multiply(#name, handle, {.m = m, .n = n, .k = k});                                  \

@@ -63,7 +63,7 @@ PLIMSOLL_API int cublasGetProperty(int property, int* value) {
   return kCublasVersion.part(property, value) ? kSuccess : kInvalidValue;
 }
 
-/// A new stream brings back the library's own workspace, as cuBLAS documents.
+/// A new stream restores the library's own workspace, as cuBLAS documents.
 PLIMSOLL_API int cublasSetStream_v2(Handle* handle, void* stream) {
   if (!alive(handle)) return kNotInitialized;
   if (stream_of(stream) == nullptr) return kInvalidValue;

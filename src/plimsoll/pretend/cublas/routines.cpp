@@ -1,5 +1,5 @@
-// The routines of levels 1 to 3 beside the products: those that only put work on the stream, and those that give a
-// number back.
+// The routines of levels 1 to 3 except the products: those that only put work on the stream, and those that return a
+// number.
 
 #include <cstring>
 
@@ -19,7 +19,7 @@ int enqueue(const char* function, const Handle* handle) {
   return kSuccess;
 }
 
-/// A reduction. In host pointer mode the call waits for its result: a read-back, which gives zeros.
+/// A reduction. In host pointer mode the call waits for its result: a read-back of zeros.
 int reduce(const char* function, const Handle* handle, void* result, Bytes bytes) {
   const int status = enqueue(function, handle);
   if (status != kSuccess) return status;
@@ -29,7 +29,7 @@ int reduce(const char* function, const Handle* handle, void* result, Bytes bytes
   return kSuccess;
 }
 
-/// The place of an extreme value, counted from 1: of zeros it is the first; of nothing, 0.
+/// The index of an extreme value, from 1. Of zeros it is the first; of an empty vector, 0.
 int locate(const char* function, const Handle* handle, int n, int* result) {
   const int status = reduce(function, handle, result, sizeof *result);
   const bool host = status == kSuccess && handle->pointer_mode.load(std::memory_order_relaxed) == kHostPointers;
@@ -37,7 +37,7 @@ int locate(const char* function, const Handle* handle, int n, int* result) {
   return status;
 }
 
-/// Routines on arrays of matrices report bad arguments through a host integer; there are none here.
+/// Routines on arrays of matrices report bad arguments through a host integer: always success here.
 int enqueue_batched(const char* function, const Handle* handle, int* host_info) {
   const int status = enqueue(function, handle);
   if (status == kSuccess && is_host(host_info)) *host_info = 0;
@@ -144,7 +144,7 @@ PLIMSOLL_CUBLAS_EXTREME(cublasIdamin_v2)
 PLIMSOLL_CUBLAS_EXTREME(cublasIcamin_v2)
 PLIMSOLL_CUBLAS_EXTREME(cublasIzamin_v2)
 
-// The info of getrfBatched, getriBatched and matinvBatched lies on the device; these three have one on the host.
+// The info of getrfBatched, getriBatched and matinvBatched is on the device; these three have a host info.
 #define PLIMSOLL_CUBLAS_BATCHED(T)                                                                                    \
   PLIMSOLL_API int cublas##T##geqrfBatched(Handle* handle, int /*m*/, int /*n*/, void* /*a*/, int /*lda*/,            \
                                            void* /*tau*/, int* info) {                                                \

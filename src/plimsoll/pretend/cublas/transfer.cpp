@@ -1,4 +1,4 @@
-// cublasSetVector, cublasGetMatrix and the like: strided copies between the host and the device.
+// cublasSetVector, cublasGetMatrix and so on: strided copies between the host and the device.
 
 #include <cstring>
 

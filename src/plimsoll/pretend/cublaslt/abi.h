@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What callers of cuBLASLt and cuBLAS share with them: status codes, handles, and the layout of the results that they
-/// write into the caller's memory.
+/// The declarations that callers share with cuBLASLt and cuBLAS: status codes, handles, and the layout of results in
+/// the caller's memory.
 namespace plimsoll::pretend::cublaslt {
 
 enum Status : int {
@@ -18,7 +18,7 @@ enum Status : int {
 
 enum Operation : int { kNoTranspose = 0, kTranspose = 1, kConjugateTranspose = 2 };
 
-/// What every handle begins with. A cuBLAS handle may be given wherever a cuBLASLt handle is asked for (torch does so).
+/// The start of every handle. A cuBLAS handle is also a valid cuBLASLt handle (torch passes one).
 struct HandleHead {
   static constexpr std::uint32_t kAlive = 0x43424c53U;
 

@@ -11,8 +11,8 @@
 
 namespace plimsoll::pretend::cublaslt {
 
-/// The attributes of a descriptor: numbered values of 1 to 8 bytes, given back as they were set. Numbers that today's
-/// library does not know are kept too, so that a newer torch is not refused what it need not be. Thread-safe.
+/// The attributes of a descriptor: numbered values of 1 to 8 bytes, returned as they were set. Unknown numbers are kept
+/// too, so that a newer torch works. Thread-safe.
 class Attributes {
  public:
   template <typename T>
@@ -31,7 +31,7 @@ class Attributes {
     return kSuccess;
   }
 
-  /// `written` may be null, unless `bytes` is 0, which asks for the size alone.
+  /// `written` may be null, unless `bytes` is 0, which queries only the size.
   int get(int attribute, void* value, std::size_t bytes, std::size_t* written) const {
     std::lock_guard lock(mutex_);
     if (attribute < 0 || attribute >= kCount) return kInvalidValue;
@@ -47,7 +47,7 @@ class Attributes {
     return kSuccess;
   }
 
-  /// The value, or 0 where none is set.
+  /// The value, or 0 if it is not set.
   template <typename T>
   T value(int attribute) const {
     T result{};

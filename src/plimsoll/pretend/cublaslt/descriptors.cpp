@@ -63,8 +63,8 @@ PLIMSOLL_API int cublasLtMatmulDescCreate(MatmulDescriptor** out, int compute_ty
   attributes.set<std::int32_t>(kMatmulTransA, kNoTranspose);
   attributes.set<std::int32_t>(kMatmulTransB, kNoTranspose);
   attributes.set<std::int32_t>(kMatmulTransC, kNoTranspose);
-  attributes.set<std::int32_t>(kMatmulFillMode, 2);   // the whole matrix
-  attributes.set<std::uint32_t>(kMatmulEpilogue, 1);  // none
+  attributes.set<std::int32_t>(kMatmulFillMode, 2);   // The whole matrix.
+  attributes.set<std::uint32_t>(kMatmulEpilogue, 1);  // None.
   return kSuccess;
 }
 

@@ -39,7 +39,7 @@ enum TransformAttribute : int {
   kTransformTransB = 3
 };
 
-/// The four kinds of descriptor. Each kind has a mark of its own, so that one is not taken for another.
+/// The four kinds of descriptor. Each kind has its own mark, so that they cannot be confused.
 template <std::uint32_t kMark>
 struct Descriptor {
   static constexpr std::uint32_t kAlive = kMark;

@@ -11,8 +11,7 @@ namespace {
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cublaslt;
 
-/// The product that descriptors describe: op(A) is m×k, and D, m×n, tells the rest. Rows and columns are those of the
-/// matrix whatever its order in memory.
+/// The sizes of the product: op(A) is m×k, D is m×n. Rows and columns do not depend on the matrix's order in memory.
 Gemm gemm_of(const MatmulDescriptor& matmul, const MatrixLayout& a, const MatrixLayout& d) {
   const bool transposed = matmul.attributes.value<std::int32_t>(kMatmulTransA) != kNoTranspose;
   return {.m = d.attributes.value<std::int64_t>(kLayoutRows),
@@ -46,9 +45,8 @@ PLIMSOLL_API int cublasLtGetProperty(int property, int* value) {
   return kCublasVersion.part(property, value) ? kSuccess : kInvalidValue;
 }
 
-/// One algorithm that needs no workspace. Torch takes the workspace for a call from its own setting
-/// (CUBLASLT_WORKSPACE_SIZE, or the workspace of the cuBLAS handle), before it asks and whatever the answer is, so the
-/// answer does not show in memory.
+/// Returns one algorithm that needs no workspace. torch takes the workspace of a call from its own settings
+/// (CUBLASLT_WORKSPACE_SIZE, or the workspace of the cuBLAS handle), so the result does not affect memory.
 PLIMSOLL_API int cublasLtMatmulAlgoGetHeuristic(HandleHead* handle, MatmulDescriptor* matmul, MatrixLayout* a,
                                                 MatrixLayout* b, MatrixLayout* c, MatrixLayout* d,
                                                 Preference* preference, int requested, HeuristicResult* results,

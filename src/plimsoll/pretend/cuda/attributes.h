@@ -6,8 +6,8 @@
 
 namespace plimsoll::pretend {
 
-/// What the driver answers for an attribute of a device. The runtime's attributes have the same numbers.
-/// 0, which reads as "not supported", for attributes that nothing depends on.
+/// The driver's answer for an attribute of a device. The runtime's attributes have the same numbers. Attributes that
+/// nothing depends on are 0 ("not supported").
 inline int device_attribute(const Profile& profile, int card, int attribute) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:

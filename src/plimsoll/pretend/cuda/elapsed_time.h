@@ -4,15 +4,15 @@
 
 namespace plimsoll::pretend {
 
-/// No time passes on the pretended GPU. One millisecond, always, keeps divisions by it defined and autotuning
-/// reproducible: every candidate is as fast as the first.
+/// The pretend GPU has no time. A constant millisecond avoids divisions by zero and keeps autotuning reproducible: all
+/// candidates are equally fast.
 inline constexpr float kElapsedMilliseconds = 1.0F;
 
-/// What CUDA answers when it is asked for the time between two events.
+/// The possible answers for the time between two events.
 enum class Elapsed {
   kKnown,
-  kInvalid,   ///< one of them was not recorded, or was made without timing
-  kNotReady,  ///< both were recorded, and one has not completed
+  kInvalid,   ///< An event was not recorded, or was created without timing.
+  kNotReady,  ///< Both were recorded; one has not completed.
 };
 
 inline Elapsed elapsed(const StreamEvent& start, const StreamEvent& end) {

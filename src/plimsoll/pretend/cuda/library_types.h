@@ -4,18 +4,17 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// The enumerations that all math libraries of the toolkit share, as far as sizes depend on them: cudaDataType and
-/// libraryPropertyType.
+/// The enumerations that all math libraries of the toolkit share: cudaDataType and libraryPropertyType, as far as sizes
+/// depend on them.
 
-/// The toolkit that the build of torch was made with. CUDA 12's libraries answer other versions of themselves; the
-/// build passes it.
+/// The toolkit version of the torch build. CUDA 12's libraries report other versions. The build passes this macro.
 #ifndef PLIMSOLL_CUDA_MAJOR
 #define PLIMSOLL_CUDA_MAJOR 13
 #endif
 
 namespace plimsoll::pretend {
 
-/// The values of cudaDataType that this project names.
+/// The values of cudaDataType that the code uses.
 enum DataType : int {
   kR32F = 0,
   kR64F = 1,
@@ -31,7 +30,7 @@ enum DataType : int {
   kR4FE2M1 = 33,
 };
 
-/// Bits of one element of a cudaDataType; 0 for a value that is none.
+/// Bits of one element of a cudaDataType; 0 for an unknown value.
 constexpr Bytes bits_of(int type) {
   constexpr std::uint8_t kBits[] = {
       32, 64, 16, 8,  64, 128, 32, 16,                    // R32F R64F R16F R8I C32F C64F C16F C8I
@@ -42,7 +41,7 @@ constexpr Bytes bits_of(int type) {
   return type >= 0 && type < static_cast<int>(sizeof kBits) ? kBits[type] : 0;
 }
 
-/// Bytes of one element of a cudaDataType of whole bytes; 0 for a value that is none.
+/// Bytes of one element of a cudaDataType of whole bytes; 0 for an unknown value.
 constexpr Bytes bytes_of(int type) { return bits_of(type) / 8; }
 
 static_assert(bytes_of(kR32F) == 4 && bytes_of(kC64F) == 16 && bytes_of(kR16BF) == 2 && bytes_of(kR8FE4M3) == 1);
@@ -53,7 +52,8 @@ struct Version {
   int minor = 0;
   int patch = 0;
 
-  /// One of the three, chosen by a libraryPropertyType (0, 1, 2). False: it is none of them, or there is no place.
+  /// The part of the version that a libraryPropertyType (0, 1, 2) selects. Returns false for another property or a null
+  /// `value`.
   bool part(int property, int* value) const {
     if (value == nullptr || property < 0 || property > 2) return false;
     *value = property == 0 ? major : property == 1 ? minor : patch;
@@ -61,7 +61,7 @@ struct Version {
   }
 };
 
-/// What the math libraries answer when asked for a version: that of the wheels that torch's builds name, 13.0 and 12.8.
+/// The versions that the math libraries report: those of the wheels that torch depends on, for CUDA 13.0 and 12.8.
 inline constexpr bool kCuda13 = PLIMSOLL_CUDA_MAJOR >= 13;
 inline constexpr Version kCublasVersion = kCuda13 ? Version{13, 1, 0} : Version{12, 8, 4};
 inline constexpr Version kCusparseVersion = kCuda13 ? Version{12, 6, 3} : Version{12, 5, 8};

@@ -6,13 +6,13 @@
 
 namespace plimsoll::pretend {
 
-/// Registers that every kernel is said to use: what its binary holds is not read.
+/// The register count of every kernel: kernel binaries are not read.
 inline constexpr int kRegistersPerThread = 32;
 
-/// How many blocks fit on a multiprocessor, by threads and shared memory.
+/// Blocks that fit on a multiprocessor, limited by threads and shared memory.
 inline int active_blocks(const Profile& profile, int threads_per_block, Bytes shared_per_block) {
   const int by_threads = profile.threads_per_multiprocessor / std::max(threads_per_block, 1);
-  const Bytes shared = shared_per_block + 1024;  // what the system keeps of each block's
+  const Bytes shared = shared_per_block + 1024;  // Reserved by the system for each block.
   const int by_shared = static_cast<int>(profile.shared_per_multiprocessor / shared);
   return std::clamp(std::min(by_threads, by_shared), 1, profile.blocks_per_multiprocessor);
 }

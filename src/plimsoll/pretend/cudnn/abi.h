@@ -5,13 +5,13 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// The part of cuDNN 9's binary interface that this face needs: status codes, data types and the few structs that the
-/// caller owns. Enumerations are passed as int, handles and descriptors as pointers to our own objects.
+/// The part of cuDNN 9's binary interface that this face uses: status codes, data types and the few structs that the
+/// caller owns. Enumerations are int; handles and descriptors are pointers to our objects.
 namespace plimsoll::pretend::cudnn {
 
-/// The versions reported by cudnnGetVersion. torch refuses a run-time cuDNN older than the one it was compiled for, and
-/// asks for the same major version. CUDA 13 builds of torch were made for 9.20.0. CUDA 12 builds were made for 9.1
-/// (torch 2.5) up to 9.10 and later; 9.19.0 is new enough for each. A build for one torch may say its very version.
+/// The version of cudnnGetVersion. torch requires a run-time cuDNN that is not older than the one of its build, with
+/// the same major version. CUDA 13 builds of torch use 9.20.0. CUDA 12 builds use 9.1 (torch 2.5) to 9.10 and later, so
+/// 9.19.0 is new enough. A build for one torch may pass its exact version.
 #ifdef PLIMSOLL_CUDNN_VERSION
 inline constexpr int kVersion = PLIMSOLL_CUDNN_VERSION;
 #elif defined(PLIMSOLL_CUDA_MAJOR) && PLIMSOLL_CUDA_MAJOR < 13
@@ -53,7 +53,7 @@ enum DataType : int {
   kFp8E5m2 = 13,
 };
 
-/// Bytes of one element; 0 for a type that is not known.
+/// Bytes of one element; 0 for an unknown type.
 constexpr Bytes bytes_of(int data_type) {
   switch (data_type) {
     case kDouble:
@@ -80,13 +80,13 @@ constexpr Bytes bytes_of(int data_type) {
   }
 }
 
-/// What an algorithm query tells of one convolution algorithm: the same layout for forward, data and filter.
+/// The query result for a convolution algorithm: the same layout for forward, data and filter.
 struct AlgorithmPerformance {
   int algorithm;
   int status;
   float milliseconds;
   std::size_t workspace;
-  int determinism;  ///< 1: deterministic
+  int determinism;  ///< 1: deterministic.
   int math_type;
   int reserved[3];
 };

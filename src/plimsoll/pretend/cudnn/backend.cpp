@@ -21,7 +21,7 @@ PLIMSOLL_API int cudnnBackendCreateDescriptor(int type, BackendDescriptor** out)
 
 PLIMSOLL_API int cudnnBackendDestroyDescriptor(BackendDescriptor* descriptor) { return destroy(descriptor); }
 
-/// Brings a descriptor back to the state in which it was created.
+/// Resets a descriptor to its initial state.
 PLIMSOLL_API int cudnnBackendInitialize(BackendDescriptor* descriptor) {
   if (live(descriptor) == nullptr) return kBadParam;
   return guarded([&] {
@@ -60,8 +60,8 @@ PLIMSOLL_API int cudnnBackendSetAttribute(BackendDescriptor* descriptor, int nam
   });
 }
 
-/// An attribute that was never set has no elements: that is an answer, not an error. Descriptors are not made here: the
-/// caller passes its own, of the right kind, to be filled.
+/// An attribute that was never set has no elements; this is not an error. Descriptors are not created here: the caller
+/// passes its own, of the right kind, to be filled.
 PLIMSOLL_API int cudnnBackendGetAttribute(const BackendDescriptor* descriptor, int name, int type,
                                           std::int64_t requested, std::int64_t* count, void* elements) {
   if (live(descriptor) == nullptr || requested < 0) return kBadParam;

@@ -18,7 +18,7 @@ Bytes element_bytes_of(int type) {
     case kTypeFraction:
       return 16;
     default:
-      return 4;  // floats, 32-bit integers and all enumerations
+      return 4;  // Floats, 32-bit integers and all enumerations.
   }
 }
 
@@ -65,7 +65,7 @@ std::shared_ptr<Content> sole_descriptor(const Content& content, int name) {
   return attribute == nullptr || attribute->descriptors.size() != 1 ? nullptr : attribute->descriptors.front();
 }
 
-/// The one engine there is for any graph, in the one configuration it has.
+/// The only engine for any graph, in its only configuration.
 int derive_heuristics(Content& heuristics) {
   auto graph = sole_descriptor(heuristics, kHeuristicsOperationGraph);
   if (graph == nullptr) return kBadParam;
@@ -86,7 +86,7 @@ int derive_engine(Content& engine) {
   if (index == nullptr) return kBadParam;
   std::int64_t value = 0;
   std::memcpy(&value, index->bytes.data(), sizeof(value));
-  // Callers that walk through the engines of a graph by number find that there is one.
+  // Callers that enumerate the engines of a graph find one.
   if (value != 0) return kNotSupported;
   engine.set_none(kEngineKnobInfo, kTypeDescriptor);
   engine.set_none(kEngineNumericalNote, kTypeNumericalNote);
@@ -109,7 +109,7 @@ int derive_configuration(Content& configuration) {
 
 int derive_plan(Content& plan) {
   if (sole_descriptor(plan, kPlanEngineConfiguration) == nullptr) {
-    // A plan read back from text would carry no graph: nothing was compiled that the text could hold.
+    // A plan from text would have no graph: the text holds nothing compiled.
     return plan.find(kPlanJson) != nullptr ? kNotSupported : kBadParam;
   }
   plan.set_int64(kPlanWorkspaceSize, 0);  // [Note: workspace of plans]
@@ -151,7 +151,7 @@ int Content::finalize() {
       if (find(kDevicePropertiesJson) == nullptr) set_text(kDevicePropertiesJson, "{}");
       break;
     default:
-      break;  // tensors, operations, variant packs …: they are what was set
+      break;  // Tensors, operations, variant packs …: they keep their attributes.
   }
   finalized = status == kSuccess;
   return status;
@@ -162,7 +162,8 @@ const char* name_of(const Content& plan) {
     int operation;
     const char* name;
   };
-  // In order of weight: an attention graph holds matrix products, a fused convolution holds point-wise operations.
+  // In order of importance: an attention graph contains matrix products, a fused convolution contains point-wise
+  // operations.
   static constexpr Known kKnown[] = {
       {43, "cudnn attention backward"},
       {41, "cudnn attention forward"},

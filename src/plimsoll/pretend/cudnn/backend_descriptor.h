@@ -9,14 +9,14 @@
 #include "plimsoll/pretend/cudnn/object.h"
 
 /// cuDNN's graph interface: everything is a descriptor with numbered attributes. The caller sets attributes, finalizes,
-/// and then asks for attributes, some of which the library derives. A pretend descriptor keeps what was set and derives
-/// the least that leads a caller to an execution plan:
+/// and then reads attributes, some of which the library derives. A pretend descriptor keeps the attributes and derives
+/// only what leads a caller to an execution plan:
 ///
 ///     tensors -> operations -> operation graph -> heuristics -> ONE engine configuration -> plan -> execute
 ///
-/// [Note: workspace of plans] A plan's workspace is 0 bytes. What the real engines ask for depends on kernels that are
-/// chosen inside the library and is not documented. The buffers that attention needs in its backward pass are asked for
-/// by the caller's side (cudnn_frontend) and are there in full.
+/// [Note: workspace of plans] A plan's workspace is 0 bytes. The real size depends on kernels that the library chooses
+/// internally, and is not documented. The buffers of attention's backward pass are complete: the caller
+/// (cudnn_frontend) allocates them.
 namespace plimsoll::pretend::cudnn {
 
 enum DescriptorType : int {
@@ -28,7 +28,7 @@ enum DescriptorType : int {
   kVariantPack = 16,
   kKernelCache = 34,
   kDeviceProperties = 38,
-  kDescriptorTypes = 64,  ///< above those of every cuDNN 9
+  kDescriptorTypes = 64,  ///< Above those of every cuDNN 9.
 };
 
 enum AttributeType : int {
@@ -78,7 +78,7 @@ enum AttributeName : int {
 
 struct Content;
 
-/// The elements of one attribute: plain bytes, or other descriptors.
+/// The elements of one attribute: plain bytes or other descriptors.
 struct Attribute {
   int type = 0;
   std::int64_t count = 0;
@@ -86,8 +86,8 @@ struct Attribute {
   std::vector<std::shared_ptr<Content>> descriptors;
 };
 
-/// What a descriptor says. Shared: an operation keeps its tensors' contents alive after the caller destroyed the
-/// tensors' descriptors, and a query for a descriptor makes the caller's one share ours.
+/// The content of a descriptor. It is shared: an operation keeps its tensors' contents after the caller destroys the
+/// tensors' descriptors, and a query for a descriptor makes the caller's descriptor share ours.
 struct Content {
   explicit Content(int type) : type(type) {}
 
@@ -101,14 +101,14 @@ struct Content {
   void set_int32(int name, std::int32_t value);
   void set_text(int name, std::string_view text);
   void set_descriptor(int name, std::shared_ptr<Content> descriptor);
-  /// An attribute that has no elements.
+  /// Sets an attribute without elements.
   void set_none(int name, int type);
 
-  /// Checks that what the kind needs was set, and derives the attributes that callers ask for.
+  /// Checks the required attributes, and derives the attributes that callers read.
   int finalize();
 };
 
-/// cudnnBackendDescriptor_t. One descriptor is used by one thread at a time, as cuDNN demands.
+/// cudnnBackendDescriptor_t. Only one thread at a time uses a descriptor, as cuDNN requires.
 struct BackendDescriptor : Object<0x43444e42> {
   std::shared_ptr<Content> content;
 };
@@ -116,7 +116,7 @@ struct BackendDescriptor : Object<0x43444e42> {
 /// Bytes of one element of an attribute of `type` (CUDNN_TYPE_BACKEND_DESCRIPTOR: of the caller's handle).
 Bytes element_bytes_of(int type);
 
-/// What a plan does, for the feed: the weightiest operation in its graph.
+/// A plan's name in the feed: the most important operation in its graph.
 const char* name_of(const Content& plan);
 
 }  // namespace plimsoll::pretend::cudnn

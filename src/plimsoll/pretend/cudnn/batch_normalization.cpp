@@ -2,9 +2,9 @@
 #include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
 
-/// Batch normalization. torch runs it without a fused activation. Its kernels keep the mean and the inverse deviation
-/// in tensors of the caller's; what they want besides is not documented, and 0 is said. With a fused ReLU the forward
-/// pass leaves one bit an element in the reserve space, for the backward pass.
+/// Batch normalization. torch uses it without a fused activation. Its kernels keep the mean and the inverse deviation
+/// in the caller's tensors. Their other memory is not documented; the answer is 0. With a fused ReLU, the forward pass
+/// writes one bit an element to the reserve space, for the backward pass.
 namespace plimsoll::pretend::cudnn {
 namespace {
 

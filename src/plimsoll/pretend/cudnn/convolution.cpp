@@ -3,9 +3,9 @@
 #include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
 
-/// The classic convolution interface, which torch takes when its graph path is switched off. Of each family one
-/// algorithm is offered: the one whose definition needs no workspace (the implicit product forward, the deterministic
-/// algorithm 1 backward). The real library may prefer another one, whose workspace is not documented.
+/// The classic convolution interface, which torch uses if its graph path is disabled. Each family offers one algorithm,
+/// which by definition needs no workspace (the implicit product forward, the deterministic algorithm 1 backward). The
+/// real library may prefer another one, whose workspace is not documented.
 namespace plimsoll::pretend::cudnn {
 
 /// cudnnConvolutionDescriptor_t.

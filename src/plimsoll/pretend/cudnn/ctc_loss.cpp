@@ -16,9 +16,9 @@ struct CtcLossDescriptor : Object<0x43444e4c> {
 
 namespace {
 
-/// The workspace of the loss: the probabilities after softmax, and the forward and backward variables, of which a label
-/// of length L has 2 L + 1 a time step, all in float. It is what the algorithm keeps; the real size is not documented.
-/// REQUIRES: `probabilities` is time × batch × classes.
+/// The workspace of the loss: the probabilities after softmax and the forward and backward variables, in float. A label
+/// of length L has 2 L + 1 variables a time step. The algorithm needs these; the real size is not documented. REQUIRES:
+/// `probabilities` is time × batch × classes.
 Bytes workspace_bytes(const TensorDescriptor& probabilities, Bytes max_label_length) {
   const auto steps = static_cast<Bytes>(probabilities.dimensions[0]) * static_cast<Bytes>(probabilities.dimensions[1]);
   const auto classes = static_cast<Bytes>(probabilities.dimensions[2]);
@@ -68,7 +68,7 @@ PLIMSOLL_API int cudnnSetCTCLossDescriptor_v9(CtcLossDescriptor* loss, int compu
   return set(loss, compute_type, normalization, gradient_mode, max_label_length);
 }
 
-/// The lengths lie on the host in this form.
+/// This form has the lengths on the host.
 PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize(const Handle* handle, const TensorDescriptor* probabilities,
                                               const TensorDescriptor* /*gradients*/, const int* /*labels*/,
                                               const int* label_lengths, const int* /*input_lengths*/, int /*algorithm*/,
@@ -79,7 +79,7 @@ PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize(const Handle* handle, const Tensor
   return workspace(handle, loss, probabilities, static_cast<plimsoll::Bytes>(std::max(longest, 0)), bytes);
 }
 
-/// The lengths lie on the device in this form: the descriptor says how long a label may be.
+/// This form has the lengths on the device: the descriptor has the maximum length of a label.
 PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize_v8(const Handle* handle, int /*algorithm*/, const CtcLossDescriptor* loss,
                                                  const TensorDescriptor* probabilities,
                                                  const TensorDescriptor* /*gradients*/, std::size_t* bytes) {

@@ -15,7 +15,7 @@ Bytes dropout_states_bytes() {
 
 namespace {
 
-/// Null states are allowed: they stand for a descriptor of which only the probability counts.
+/// Null states are allowed, for a descriptor of which only the probability is used.
 int set(DropoutDescriptor* dropout, const Handle* handle, float probability, void* states, std::size_t states_bytes,
         unsigned long long seed) {
   if (live(dropout) == nullptr || live(handle) == nullptr) return kBadParam;
@@ -42,7 +42,7 @@ PLIMSOLL_API int cudnnDropoutGetStatesSize(const Handle* handle, std::size_t* by
   return kSuccess;
 }
 
-/// One bit an element: kept, or dropped.
+/// One bit an element.
 PLIMSOLL_API int cudnnDropoutGetReserveSpaceSize(const TensorDescriptor* x, std::size_t* bytes) {
   if (live(x) == nullptr || bytes == nullptr) return kBadParam;
   *bytes = (static_cast<std::size_t>(x->elements()) + 7) / 8;

@@ -12,8 +12,8 @@ struct DropoutDescriptor : Object<0x43444e44> {
   unsigned long long seed = 0;
 };
 
-/// Bytes of the random generators' states: one XORWOW state (48 bytes, as cuRAND's header says) for each thread that
-/// the device can hold at once. The real size is not documented; this is how such states are dealt.
+/// Bytes of the random generators' states: one XORWOW state (48 bytes, from cuRAND's header) for each thread that fits
+/// on the device. An estimate; the real size is not documented.
 Bytes dropout_states_bytes();
 
 }  // namespace plimsoll::pretend::cudnn

@@ -6,8 +6,8 @@
 
 #include "plimsoll/pretend/cudnn/abi.h"
 
-/// Lifetime of the objects that cuDNN hands out. Each begins with a magic number, so that a null, foreign or destroyed
-/// handle is answered with an error code instead of a crash.
+/// Lifetime of cuDNN objects. Each starts with a magic number, so that a null, foreign or destroyed handle is an error
+/// and not a crash.
 namespace plimsoll::pretend::cudnn {
 
 /// Base of a descriptor. `Tag` is unique to the kind.
@@ -17,7 +17,7 @@ struct Object {
   std::uint32_t magic = Tag;
 };
 
-/// The object behind a handle; null when it is not a live one of its kind.
+/// The object behind a handle; null if it is not a live object of this kind.
 template <class T>
 T* live(T* object) {
   return object != nullptr && object->magic == T::kAlive ? object : nullptr;
@@ -34,7 +34,7 @@ int create(T** out) {
   return *out == nullptr ? kHostAllocationFailed : kSuccess;
 }
 
-/// Destroying null is allowed, as in cuDNN.
+/// Null is allowed, as in cuDNN.
 template <class T>
 int destroy(T* object) {
   if (object == nullptr) return kSuccess;
@@ -44,7 +44,7 @@ int destroy(T* object) {
   return kSuccess;
 }
 
-/// Runs `body`, which returns a status, and keeps exceptions on this side of the C boundary.
+/// Calls `body`, which returns a status, and does not let exceptions cross the C boundary.
 template <class Body>
 int guarded(Body&& body) noexcept {
   try {
@@ -56,7 +56,7 @@ int guarded(Body&& body) noexcept {
   }
 }
 
-/// Writes `value` where the caller wants it; callers may pass null for what they do not want.
+/// Writes `value` to the caller's pointer, which may be null.
 template <class T, class U>
 void give(T* out, U value) {
   if (out != nullptr) *out = static_cast<T>(value);

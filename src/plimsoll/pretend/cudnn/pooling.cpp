@@ -2,7 +2,7 @@
 
 namespace plimsoll::pretend::cudnn {
 
-/// cudnnPoolingDescriptor_t, two-dimensional: the only kind that torch makes.
+/// cudnnPoolingDescriptor_t, two-dimensional: the only kind that torch uses.
 struct PoolingDescriptor : Object<0x43444e50> {
   int mode = 0;
   int nan_propagation = 0;

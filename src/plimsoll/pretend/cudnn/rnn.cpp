@@ -9,8 +9,8 @@
 namespace plimsoll::pretend::cudnn {
 namespace {
 
-/// Fills the caller's descriptor and address for one part; a part that is not there has no dimensions and no address.
-/// The caller may pass null for what it does not want.
+/// Fills the caller's descriptor and address for one part; a missing part has no dimensions and no address. The
+/// caller's pointers may be null.
 void describe(const RnnDescriptor& rnn, const std::optional<RnnDescriptor::Part>& part, const void* weights,
               TensorDescriptor* descriptor, void** address) {
   if (!part.has_value()) {
@@ -90,7 +90,7 @@ PLIMSOLL_API int cudnnGetRNNTempSpaceSizes(const Handle* handle, const RnnDescri
   constexpr int kTraining = 1;
   constexpr int kPacked = 1;
   if (live(handle) == nullptr || live(rnn) == nullptr || live(x) == nullptr) return kBadParam;
-  // Packed sequences have only as many cells as they have vectors; the others are padded to the longest.
+  // Packed sequences have one cell for each vector; the others are padded to the longest.
   const std::int64_t cells =
       x->layout == kPacked ? std::accumulate(x->sequence_lengths.begin(), x->sequence_lengths.end(), std::int64_t{0})
                            : std::int64_t{x->max_sequence_length} * x->batch;

@@ -60,7 +60,7 @@ Bytes RnnDescriptor::workspace_bytes(std::int64_t cells) const {
 }
 
 Bytes RnnDescriptor::reserve_bytes(std::int64_t cells) const {
-  // A backward pass wants each gate, the output, an LSTM's cell state, a GRU's hidden part of the new gate.
+  // A backward pass needs each gate, the output, an LSTM's cell state, and the hidden part of a GRU's new gate.
   const int kept = gates() + 1 + (mode == kLstm || mode == kGru ? 1 : 0);
   const std::int64_t states = cells * pseudo_layers() * hidden_size * kept;
   const std::int64_t masks = dropout > 0 ? cells * (layers - 1) * directions() * projection_size : 0;

@@ -12,10 +12,10 @@ enum RnnBias : int { kNoBias = 0, kInputBias = 1, kDoubleBias = 2, kRecurrentBia
 
 /// cudnnRNNDescriptor_t, and the layout of its weights.
 ///
-/// The weight space holds, for each pseudo-layer (layer × direction), the matrices that act on its input, one a gate,
-/// then those that act on its hidden state, then the projection of an LSTM that has one; behind all matrices come the
-/// biases in the same order. A linear layer's id counts the input's matrices from 0, then the hidden state's, then the
-/// projection: 8 of an LSTM.
+/// For each pseudo-layer (layer × direction), the weight space holds the matrices of its input, one a gate, then those
+/// of its hidden state, then the projection of an LSTM, if any. The biases follow all matrices, in the same order. The
+/// ids of linear layers count the input's matrices from 0, then the hidden state's, then the projection (8 for an
+/// LSTM).
 ///
 ///     | W0 i f c o | R0 i f c o | P0 | W1 … | R1 … | P1 | bW0 i f c o | bR0 i f c o | bW1 … |
 struct RnnDescriptor : Object<0x43444e52> {
@@ -23,13 +23,13 @@ struct RnnDescriptor : Object<0x43444e52> {
   int mode = kRnnRelu;
   int bias = kDoubleBias;
   bool bidirectional = false;
-  bool skip_input = false;  ///< the first layer adds its input as it is, without matrices
+  bool skip_input = false;  ///< The first layer adds its input directly, without matrices.
   int data_type = kFloat;
   int math_precision = kFloat;
   int math_type = 0;
   int input_size = 0;
   int hidden_size = 0;
-  int projection_size = 0;  ///< equals hidden_size where there is no projection
+  int projection_size = 0;  ///< Equals hidden_size without a projection.
   int layers = 0;
   float dropout = 0;
   unsigned flags = 0;
@@ -48,17 +48,17 @@ struct RnnDescriptor : Object<0x43444e52> {
   bool projects() const { return projection_size != hidden_size; }
   int linear_layers() const { return 2 * gates() + (projects() ? 1 : 0); }
 
-  /// None: this linear layer has no matrix (or no bias).
-  /// REQUIRES: 0 <= pseudo_layer < pseudo_layers(), 0 <= linear_layer < linear_layers().
+  /// Nothing if this linear layer has no matrix (or no bias). REQUIRES: 0 <= pseudo_layer < pseudo_layers(), 0 <=
+  /// linear_layer < linear_layers().
   std::optional<Part> matrix(int pseudo_layer, int linear_layer) const;
   std::optional<Part> bias_of(int pseudo_layer, int linear_layer) const;
 
   std::int64_t matrix_elements() const;
   std::int64_t bias_elements() const;
 
-  /// What one run over `cells` (time steps × batch) takes. The real sizes are not documented; these are the values that
-  /// the cell's equations keep: `workspace` the gates of one layer and its states, `reserve` what a backward pass needs
-  /// of every layer, with the masks of dropout.
+  /// The memory of one run over `cells` (time steps × batch). The real sizes are not documented; these follow from the
+  /// cell's equations. `workspace` has the gates of one layer and its states, `reserve` has the values of every layer
+  /// that a backward pass needs, with the masks of dropout.
   Bytes workspace_bytes(std::int64_t cells) const;
   Bytes reserve_bytes(std::int64_t cells) const;
 

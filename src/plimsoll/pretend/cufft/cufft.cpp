@@ -14,8 +14,8 @@ using namespace plimsoll;
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cufft;
 
-/// Gives a plan its sizes. The workspace is the library's own (charged to the device) unless that was switched off,
-/// which torch does.
+/// Gives a plan its sizes. The library's own workspace counts on the device, unless the caller disabled it, as torch
+/// does.
 int make(PlanId id, std::vector<std::int64_t> lengths, std::int64_t batch, Bytes element, std::size_t* work) {
   for (const std::int64_t length : lengths) {
     if (length < 1) return kInvalidSize;
@@ -25,7 +25,7 @@ int make(PlanId id, std::vector<std::int64_t> lengths, std::int64_t batch, Bytes
   if (!before || before->made) return kInvalidPlan;
   const Bytes needed = work_bytes(lengths, batch, element);
   const Bytes charged = before->auto_allocation ? needed : 0;
-  // Outside the lock of the plans: whoever listens to the machine may call back into any library.
+  // Outside the lock of the plans: a listener of the machine may call any library.
   if (charged > 0 && !charge(before->device, charged, Reason::kHandles)) return kAllocFailed;
   const int status = plans().change(id, [&](Plan& plan) -> int {
     if (plan.made) return kInvalidPlan;
@@ -54,7 +54,7 @@ int make(PlanId id, std::vector<std::int64_t> lengths, int transform, std::int64
   }
 }
 
-/// A plan made in one call; nothing is left of it when that fails.
+/// Creates a plan in one call; removes it if that fails.
 int make_new(PlanId* id, std::vector<std::int64_t> lengths, int transform, std::int64_t batch) {
   if (id == nullptr) return kInvalidValue;
   *id = plans().create(current_device());
@@ -104,7 +104,7 @@ PLIMSOLL_API int cufftSetStream(PlanId id, void* stream) {
   });
 }
 
-/// The caller's workspace takes the place of the library's own, which goes.
+/// The caller's workspace replaces the library's own, which is freed.
 PLIMSOLL_API int cufftSetWorkArea(PlanId id, void* work_area) {
   int device = 0;
   Bytes charged = 0;
@@ -126,7 +126,7 @@ PLIMSOLL_API int cufftGetSize(PlanId id, std::size_t* work) {
   return kSuccess;
 }
 
-/// Strides and distances lay out the caller's memory; the workspace does not depend on them.
+/// Strides and distances describe the caller's memory; the workspace does not depend on them.
 PLIMSOLL_API int cufftXtMakePlanMany(PlanId id, int rank, const long long* n, const long long* /*inembed*/,
                                      long long /*istride*/, long long /*idist*/, int input_type,
                                      const long long* /*onembed*/, long long /*ostride*/, long long /*odist*/,

@@ -11,10 +11,10 @@
 
 namespace plimsoll::pretend::cufft {
 
-/// The bytes of workspace that a transform of `lengths`, `batch` times, asks for; `element` is the size of one complex
-/// number. cuFFT publishes only a bound, eight complex copies of the data; this is an estimate within it:
+/// Workspace bytes of `batch` transforms of `lengths`; `element` is the size of one complex number. cuFFT publishes
+/// only a bound, eight complex copies of the data. This is an estimate within it:
 ///   - one dimension, a power of two: 0, the transform runs in place in shared memory, pass by pass;
-///   - lengths whose prime factors are 2, 3, 5 and 7: one complex copy, to go from one pass or dimension to the next;
+///   - lengths whose prime factors are 2, 3, 5 and 7: one complex copy, between passes or dimensions;
 ///   - any other: Bluestein's method, a convolution on the next power of two above twice the length, in and out.
 Bytes work_bytes(const std::vector<std::int64_t>& lengths, std::int64_t batch, Bytes element);
 
@@ -23,7 +23,7 @@ struct Plan {
   bool made = false;
   bool auto_allocation = true;
   Bytes work = 0;
-  Bytes charged = 0;  ///< workspace that the library allocated itself
+  Bytes charged = 0;  ///< Workspace that the library allocated itself.
   void* stream = nullptr;
   void* work_area = nullptr;
 };
@@ -33,7 +33,7 @@ class Plans {
  public:
   PlanId create(int device);
 
-  /// The plan as it is. None: there is no such plan.
+  /// A copy of the plan. Nothing if the plan is unknown.
   std::optional<Plan> find(PlanId id) const;
 
   /// Calls `change(Plan&)`, which returns a Result, under the lock.
@@ -53,7 +53,7 @@ class Plans {
   PlanId next_ = 1;
 };
 
-/// Never destroyed: torch drops its plans at the very end of a process.
+/// Never destroyed: torch destroys its plans at the very end of a process.
 Plans& plans();
 
 }  // namespace plimsoll::pretend::cufft

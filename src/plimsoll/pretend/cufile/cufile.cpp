@@ -13,8 +13,8 @@
 #include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 
-/// cuFile: files read into and written from device memory without a copy on the host. Device memory has no contents
-/// here: a read takes nothing but says how many bytes the file had, a write puts zeros, and counts as a read-back.
+/// cuFile reads and writes files from device memory without a host copy. Device memory has no contents here: a read
+/// only returns the number of bytes; a write puts zeros and counts as a read-back.
 namespace plimsoll::pretend::cufile {
 namespace {
 
@@ -36,7 +36,7 @@ struct Error {
 static_assert(sizeof(Error) == 8);
 
 struct Description {
-  int type;  ///< 1: a file descriptor
+  int type;  ///< 1: a file descriptor.
   union {
     int descriptor;
     void* handle;
@@ -57,7 +57,8 @@ std::mutex mutex;
 std::set<const void*> buffers;
 std::atomic<long> opened{0};
 
-/// The file without O_DIRECT for a while: cuFile takes any size and offset, the kernel then only aligned ones.
+/// Removes O_DIRECT from the file temporarily: cuFile accepts any size and offset, but the kernel then only aligned
+/// ones.
 class Buffered {
  public:
   explicit Buffered(int descriptor) : descriptor_(descriptor), flags_(fcntl(descriptor, F_GETFL)) {
@@ -89,7 +90,7 @@ ssize_t write_zeros(int descriptor, std::size_t bytes, off_t offset) {
   return static_cast<ssize_t>(written);
 }
 
-/// The file gets zeros: to the machine that is a read-back like any other, of nothing more to write.
+/// Counts a write to a file as a read-back without a destination.
 void report_read_back(const void* source, std::size_t bytes) {
   Event event;
   event.kind = Happening::kReadBack;
@@ -151,7 +152,7 @@ PLIMSOLL_API Error cuFileBufDeregister(const void* base) {
   return {buffers.erase(base) == 1 ? kSuccess : kMemoryNotRegistered};
 }
 
-/// Bytes read; -1 with errno for the system's errors, a cuFile code below that for its own.
+/// Returns the bytes read, -1 with errno for a system error, or a lower cuFile code.
 PLIMSOLL_API ssize_t cuFileRead(File* file, void* base, std::size_t bytes, off_t file_offset, off_t buffer_offset) {
   if (live(file) == nullptr) return -kHandleNotRegistered;
   if (base == nullptr || file_offset < 0 || buffer_offset < 0) return -kInvalidValue;

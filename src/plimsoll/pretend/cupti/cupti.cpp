@@ -10,8 +10,8 @@
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/library_call.h"
 
-/// CUPTI: a profiler may start, run and stop, and finds that the GPU left no records. Kernels take no time here, so
-/// there is nothing true that a record could say; what happens on the card is in the feed (pretend/model/feed.h).
+/// CUPTI: a profiler can start, run and stop, but receives no records. Kernels take no time here, so records would not
+/// be true. The feed has the events of the card (pretend/model/streams/feed.h).
 namespace plimsoll::pretend::cupti {
 namespace {
 
@@ -23,14 +23,14 @@ enum Result : int {
   kMultipleSubscribers = 39,
 };
 
-/// CUpti_SubscriberHandle: CUPTI has room for one.
+/// CUpti_SubscriberHandle: CUPTI allows one subscriber.
 struct Subscriber {
   void* callback;
   void* userdata;
 };
 std::atomic<Subscriber*> subscriber{nullptr};
 
-// Kept as CUPTI keeps them. Buffers are requested when there are records to fill them with, thus never.
+// Stored as in CUPTI. Buffers are requested only for records, so never.
 std::atomic<void*> on_buffer_requested{nullptr};
 std::atomic<void*> on_buffer_completed{nullptr};
 
@@ -47,7 +47,7 @@ int known(const Subscriber* handle) {
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cupti;
 
-/// 13.x counts as CUDA does; CUDA 12.4's CUPTI calls itself 22.
+/// 13.x has CUDA's version numbers; CUDA 12.4's CUPTI reports 22.
 PLIMSOLL_API int cuptiGetVersion(std::uint32_t* version) {
   if (version == nullptr) return kInvalidParameter;
   *version = kCudaMajor >= 13 ? kCudaMajor * 10000 + kCudaMinor * 100 : 22;
@@ -91,8 +91,8 @@ PLIMSOLL_API int cuptiSubscribe(Subscriber** handle, void* callback, void* userd
   if (handle == nullptr) return kInvalidParameter;
   auto* candidate = new (std::nothrow) Subscriber{callback, userdata};
   if (candidate == nullptr) return kInvalidParameter;
-  Subscriber* nobody = nullptr;
-  if (!subscriber.compare_exchange_strong(nobody, candidate, std::memory_order_acq_rel)) {
+  Subscriber* none = nullptr;
+  if (!subscriber.compare_exchange_strong(none, candidate, std::memory_order_acq_rel)) {
     delete candidate;
     return kMultipleSubscribers;
   }
@@ -109,11 +109,11 @@ PLIMSOLL_API int cuptiUnsubscribe(Subscriber* handle) {
   return kSuccess;
 }
 
-// Callbacks can be enabled; no API of the pretend GPU reports its calls through them.
+// Callbacks can be enabled, but the pretend GPU never calls them.
 PLIMSOLL_API int cuptiEnableCallback(std::uint32_t, Subscriber* handle, int, std::uint32_t) { return known(handle); }
 PLIMSOLL_API int cuptiEnableDomain(std::uint32_t, Subscriber* handle, int) { return known(handle); }
 
-/// Callback ids come with records and callbacks, of which there are none.
+/// Callback ids come only with records and callbacks, which do not occur.
 PLIMSOLL_API int cuptiGetCallbackName(int, std::uint32_t, const char** name) {
   if (name != nullptr) *name = nullptr;
   return kInvalidParameter;
@@ -137,7 +137,7 @@ PLIMSOLL_API int cuptiActivityRegisterTimestampCallback(void* timestamp) {
   return timestamp == nullptr ? kInvalidParameter : kSuccess;
 }
 
-// Switches for kinds of records that never come.
+// Switches for kinds of records that do not occur.
 PLIMSOLL_API int cuptiActivityEnable(int) { return kSuccess; }
 PLIMSOLL_API int cuptiActivityDisable(int) { return kSuccess; }
 PLIMSOLL_API int cuptiActivityEnableRuntimeApi(std::uint32_t, std::uint8_t) { return kSuccess; }

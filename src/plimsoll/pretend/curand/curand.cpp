@@ -1,6 +1,6 @@
-// cuRAND's host interface. Torch has its own generators and imports none of this; extensions and other libraries do.
-// Numbers are generated on the device only, that is, not at all; generators on the host are not pretended, since what
-// they write would have to be random.
+// cuRAND's host interface. torch has its own generators and does not use this; extensions and other libraries do.
+// Numbers are generated only on the device, so never. Generators on the host are not implemented, because their numbers
+// would have to be random.
 
 #include <atomic>
 #include <cstddef>
@@ -24,7 +24,7 @@ enum Status : int {
   kLengthNotMultiple = 105,
 };
 
-/// Kinds of generator: pseudo-random ones from 100 on, quasi-random ones from 200 on.
+/// Kinds of generator: pseudo-random from 100 on, quasi-random from 200 on.
 constexpr int kFirstKind = 100;
 constexpr int kFirstQuasiKind = 200;
 constexpr int kLastKind = 204;
@@ -52,7 +52,7 @@ int generate(const char* function, const Generator* generator) {
   return kSuccess;
 }
 
-/// Normal numbers of a pseudo-random generator are made in pairs.
+/// A pseudo-random generator makes normal numbers in pairs.
 int generate_pairs(const char* function, const Generator* generator, std::size_t numbers) {
   if (alive(generator) && !quasi(*generator) && numbers % 2 != 0) return kLengthNotMultiple;
   return generate(function, generator);

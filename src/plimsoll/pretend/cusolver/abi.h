@@ -38,7 +38,7 @@ struct JacobiInfo {
   static constexpr std::uint32_t kAlive = 0x534f4a31U;
 
   std::uint32_t magic = kAlive;
-  double tolerance = 0;  ///< 0: the library's own choice
+  double tolerance = 0;  ///< 0: the library's own choice.
   int max_sweeps = 100;
   int sort = 1;
 };

@@ -1,5 +1,5 @@
-// The typed interface: cusolverDn, a letter for the type, LAPACK's name. The info that factorisations leave lies on the
-// device and is read back as zero: success.
+// The typed interface: cusolverDn, a letter for the type, LAPACK's name. The info of a factorisation is on the device
+// and is read back as zero: success.
 
 #include <algorithm>
 #include <limits>
@@ -92,7 +92,7 @@ PLIMSOLL_CUSOLVER_EIGEN(D, sy)
 PLIMSOLL_CUSOLVER_EIGEN(C, he)
 PLIMSOLL_CUSOLVER_EIGEN(Z, he)
 
-// Singular values. gesvda gives the host, where it is asked to, how far off each decomposition is: not at all.
+// Singular values. gesvda optionally returns the error of each decomposition to the host: zero.
 #define PLIMSOLL_CUSOLVER_SINGULAR(T)                                                                                  \
   PLIMSOLL_CUSOLVER_CALL(cusolverDn##T##gesvd)                                                                         \
   PLIMSOLL_CUSOLVER_CALL(cusolverDn##T##gesvdj)                                                                        \

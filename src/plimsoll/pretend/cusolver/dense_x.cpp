@@ -1,5 +1,5 @@
-// The interface with 64-bit sizes: types are arguments, and workspaces, in bytes, are asked for on the device and on
-// the host.
+// The interface with 64-bit sizes: types are arguments, and the workspace sizes, in bytes, are for the device and the
+// host.
 
 #include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusolver/abi.h"
@@ -18,10 +18,10 @@ struct Workspace {
   std::size_t* host;
 };
 
-/// Null means the defaults, and is what torch passes for some routines.
+/// Null means the defaults; torch passes null to some routines.
 bool usable(const Params* params) { return params == nullptr || alive(params); }
 
-/// `type` is the matrix's; a type that is none of cudaDataType's is refused.
+/// `type` is that of the matrix; an unknown cudaDataType is refused.
 int answer(const Handle* handle, bool valid, int type, Count device_elements, Count host_elements, Workspace out) {
   if (!alive(handle)) return kNotInitialized;
   const Bytes element = bytes_of(type);

@@ -42,7 +42,7 @@ int set(T* object, U T::* member, U value) {
   return kSuccess;
 }
 
-/// What a Jacobi iteration reports when it is over: no residual, no sweeps, since none was made.
+/// The result of a Jacobi iteration: no residual and no sweeps.
 template <typename T>
 int report(const Handle* handle, const JacobiInfo* info, T* value) {
   if (!alive(handle)) return kNotInitialized;
@@ -100,7 +100,7 @@ PLIMSOLL_API int cusolverGetProperty(int property, int* value) {
 PLIMSOLL_API int cusolverDnCreateParams(Params** params) { return make(params); }
 PLIMSOLL_API int cusolverDnDestroyParams(Params* params) { return destroy(params, kInvalidValue); }
 
-/// Which algorithm is chosen changes speed and precision, neither of which is pretended.
+/// The choice of an algorithm affects only speed and precision, which the pretend GPU does not have.
 PLIMSOLL_API int cusolverDnSetAdvOptions(Params* params, int /*function*/, int /*algorithm*/) {
   return alive(params) ? kSuccess : kInvalidValue;
 }

@@ -5,12 +5,12 @@
 
 #include "plimsoll/pretend/cusolver/abi.h"
 
-/// How much workspace each routine asks for, in elements of the matrix. cuSOLVER publishes no formulas and its answers
-/// differ between versions and cards: these are estimates. Where LAPACK has the routine, it is LAPACK's optimal size
-/// with blocks of 64; the Jacobi methods, which LAPACK's interface does not cover, keep a copy of the matrix and the
-/// vectors that they rotate. All grow as the real ones do; none is to be taken for one of them.
+/// The workspace of each routine, in elements of the matrix. cuSOLVER publishes no formulas, and its sizes differ
+/// between versions and cards: these are estimates. If LAPACK has the routine, the estimate is LAPACK's optimal size
+/// with blocks of 64. The Jacobi methods, which LAPACK does not have, keep a copy of the matrix and of the vectors that
+/// they rotate. All grow as the real sizes do, but none is exact.
 ///
-/// Every size is at least 1: torch allocates what it is told.
+/// Every size is at least 1: torch allocates the returned size.
 namespace plimsoll::pretend::cusolver::work {
 
 using Count = std::int64_t;
@@ -27,7 +27,7 @@ inline Count ormqr(int side, Count m, Count n) { return least((side == kLeft ? n
 inline Count sytrf(Count n) { return least(n * kBlock); }
 inline Count sytrs(Count n, Count right_sides) { return least(n * right_sides); }
 
-/// Reduction to tridiagonal form, then divide and conquer with the eigenvectors' two copies.
+/// Reduction to tridiagonal form, then divide and conquer with two copies of the eigenvectors.
 inline Count syevd(int mode, Count n) {
   return least((mode == kVector ? 2 * n * n + 6 * n + 1 : 2 * n + 1) + n * kBlock);
 }

@@ -25,7 +25,7 @@ enum Format : int { kCsr = 1, kCsc = 2, kCoo = 3, kBsr = 6 };
 enum PointerMode : int { kHostPointers = 0, kDevicePointers = 1 };
 enum MatrixAttribute : int { kFillMode = 0, kDiagonalType = 1 };
 
-/// A kind of handle or descriptor, with a mark of its own so that one is not taken for another.
+/// A kind of handle or descriptor, with its own mark, so that kinds cannot be confused.
 template <std::uint32_t kMark>
 struct Marked {
   static constexpr std::uint32_t kAlive = kMark;
@@ -52,7 +52,7 @@ struct MatrixProperties : Marked<0x53504d31U> {
   int index_base = 0;
 };
 
-/// cusparseSpMatDescr_t. Sizes are in elements; for block formats in blocks, as they were given.
+/// cusparseSpMatDescr_t. Sizes are in elements; for block formats in blocks, as given.
 struct SparseMatrix : Marked<0x53505331U> {
   int format = kCsr;
   std::int64_t rows = 0;
@@ -60,7 +60,7 @@ struct SparseMatrix : Marked<0x53505331U> {
   std::int64_t nnz = 0;
   std::int64_t row_block = 1;
   std::int64_t col_block = 1;
-  void* offsets = nullptr;  ///< row indices of a COO matrix
+  void* offsets = nullptr;  ///< Row indices of a COO matrix.
   void* indices = nullptr;
   void* values = nullptr;
   int offsets_type = 0;
@@ -91,13 +91,13 @@ struct DenseVector : Marked<0x53505631U> {
   int value_type = 0;
 };
 
-/// What an analysis would leave behind for the calls that follow it. Nothing of it is pretended.
+/// The result of an analysis for later calls; always empty.
 struct Info : Marked<0x53504931U> {};
 
 /// Reports work on the handle's stream.
 int enqueue(const char* function, const Handle* handle);
 
-/// Gives the host an integer that depends on the data: a read-back, which gives zero. A device pointer is left alone.
+/// Gives the host an integer that depends on the data: a read-back of zero. Ignores a device pointer.
 void read_back_zero(const char* function, const Handle* handle, int* destination);
 
 }  // namespace plimsoll::pretend::cusparse

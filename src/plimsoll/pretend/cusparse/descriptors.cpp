@@ -1,4 +1,4 @@
-// Descriptors of the generic interface keep what they are given; torch reads sizes back from them.
+// Descriptors of the generic interface keep their values; torch reads sizes back from them.
 
 #include <cstring>
 #include <new>
@@ -73,7 +73,7 @@ int* attribute_of(SparseMatrix* matrix, int attribute, const void* data, std::si
 
 }  // namespace
 
-// The const variants, of CUDA 12 on, differ in the constness of what they are given alone.
+// The const variants, from CUDA 12 on, differ only in the constness of the arguments.
 #define PLIMSOLL_CUSPARSE_COMPRESSED(name, format)                                                                 \
   PLIMSOLL_API int name(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz, void* offsets, \
                         void* indices, void* values, int offsets_type, int indices_type, int index_base,           \
@@ -140,8 +140,7 @@ PLIMSOLL_API int cusparseBsrSetStridedBatch(SparseMatrix* matrix, int batch_coun
   return set_batch(matrix, batch_count);
 }
 
-/// The number of entries of a product made by SpGEMM depends on the data: it stays what the descriptor was created
-/// with, 0 as torch does it.
+/// The number of entries of a SpGEMM product depends on the data. It stays as created: 0 in torch.
 PLIMSOLL_API int cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* cols,
                                       std::int64_t* nnz) {
   if (!alive(matrix)) return kInvalidValue;
@@ -201,14 +200,7 @@ PLIMSOLL_CUSPARSE_VALUES(DnVec, DenseVector)
 PLIMSOLL_API int cusparseCreateDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
                                      std::int64_t leading_dimension, void* values, int value_type, int order) {
   if (rows < 0 || cols < 0) return kInvalidValue;
-  DenseMatrix matrix;
-  matrix.rows = rows;
-  matrix.cols = cols;
-  matrix.leading_dimension = leading_dimension;
-  matrix.values = values;
-  matrix.value_type = value_type;
-  matrix.order = order;
-  return make(out, matrix);
+  return make(out, DenseMatrix{{}, rows, cols, leading_dimension, values, value_type, order});
 }
 
 PLIMSOLL_API int cusparseCreateConstDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
@@ -246,11 +238,7 @@ PLIMSOLL_API int cusparseDnMatGetStridedBatch(const DenseMatrix* matrix, int* ba
 
 PLIMSOLL_API int cusparseCreateDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {
   if (entries < 0) return kInvalidValue;
-  DenseVector vector;
-  vector.entries = entries;
-  vector.values = values;
-  vector.value_type = value_type;
-  return make(out, vector);
+  return make(out, DenseVector{{}, entries, values, value_type});
 }
 
 PLIMSOLL_API int cusparseCreateConstDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {

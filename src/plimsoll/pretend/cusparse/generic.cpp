@@ -34,7 +34,7 @@ int destroy_info(Info* info) {
   return kSuccess;
 }
 
-/// The host is told how many entries the product has: data that only a GPU has.
+/// Returns the number of entries of the product to the host: data that only a GPU has.
 void read_back_count(const char* function, const Handle* handle) {
   int entries = 0;
   read_back_zero(function, handle, &entries);

@@ -108,7 +108,7 @@ PLIMSOLL_API const char* cusparseGetErrorName(int status) {
   }
 }
 
-/// Where a call that is not pretended was made last, its name is the most useful thing to say.
+/// After a call of an unimplemented function, its name is the most useful text.
 PLIMSOLL_API const char* cusparseGetErrorString(int status) {
   const bool named = status == kNotSupported && *last_unpretended("cusparse") != '\0';
   return named ? last_unpretended("cusparse") : cusparseGetErrorName(status);

@@ -1,4 +1,5 @@
-// The older interface, as far as torch still uses it: block matrices (BSR), sums of CSR matrices, sorting, conversion.
+// The part of the older interface that torch still uses: block matrices (BSR), sums of CSR matrices, sorting,
+// conversion.
 
 #include <algorithm>
 #include <limits>
@@ -23,8 +24,8 @@ int answer(const Handle* handle, const void* properties_or_info, Size* out, Byte
   return kSuccess;
 }
 
-/// Where the first zero stands on the diagonal: nowhere, said with -1. A matrix of zeros would have one, but then no
-/// solve of a pretended matrix would ever succeed.
+/// The position of the first zero on the diagonal: -1, no zero. A matrix of zeros would have one, but then every solve
+/// would fail.
 int zero_pivot(const Handle* handle, const Info* info, int* position) {
   if (!alive(handle)) return kNotInitialized;
   if (!alive(info) || position == nullptr) return kInvalidValue;
@@ -48,7 +49,7 @@ PLIMSOLL_API int cusparseDestroyMatDescr(MatrixProperties* properties) {
   return kSuccess;
 }
 
-// The getters return the value itself: the interface leaves no room for an error.
+// The getters return the value itself: the interface cannot report an error.
 #define PLIMSOLL_CUSPARSE_PROPERTY(name, member, last)                             \
   PLIMSOLL_API int cusparseSetMat##name(MatrixProperties* properties, int value) { \
     if (!alive(properties) || value < 0 || value > (last)) return kInvalidValue;   \
@@ -91,7 +92,7 @@ PLIMSOLL_API int cusparseXbsrsm2_zeroPivot(Handle* handle, const Info* info, int
   return zero_pivot(handle, info, position);
 }
 
-/// How many entries a sum has depends on the data: a read-back, when it is asked for on the host.
+/// The number of entries of a sum depends on the data: a read-back, if the host requests it.
 PLIMSOLL_API int cusparseXcsrgeam2Nnz(Handle* handle, int rows, int cols, const MatrixProperties* /*a*/, int /*nnz_a*/,
                                       const int* /*offsets_a*/, const int* /*indices_a*/, const MatrixProperties* /*b*/,
                                       int /*nnz_b*/, const int* /*offsets_b*/, const int* /*indices_b*/,

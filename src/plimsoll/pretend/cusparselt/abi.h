@@ -10,7 +10,7 @@
 
 namespace plimsoll::pretend::cusparselt {
 
-/// cuSPARSELt answers with cuSPARSE's codes.
+/// cuSPARSELt uses cuSPARSE's codes.
 enum Status : int { kSuccess = 0, kNotInitialized = 1, kAllocFailed = 2, kInvalidValue = 3, kNotSupported = 10 };
 
 enum AlgorithmAttribute : int {
@@ -22,8 +22,8 @@ enum AlgorithmAttribute : int {
   kSplitKBuffers = 5,
 };
 
-/// The caller owns the memory of every handle, descriptor and plan: 512 bytes each in version 0.10 (CUDA 13), 11,024 in
-/// 0.6 (CUDA 12), without alignment in the latter. What is kept must fit the smaller.
+/// The caller owns the memory of every handle, descriptor and plan: 512 bytes each in version 0.10 (CUDA 13), 11,024
+/// unaligned bytes in 0.6 (CUDA 12). Our records must fit the smaller size.
 inline constexpr std::size_t kOpaqueBytes = 512;
 
 /// A record in the caller's memory, written and read by copying.
@@ -33,7 +33,7 @@ void store(void* opaque, const T& record) {
   std::memcpy(opaque, &record, sizeof record);
 }
 
-/// False: there is none, or it is not one of T's kind.
+/// Returns false if the memory has no record of T's kind.
 template <typename T>
 bool load(const void* opaque, T* record) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kOpaqueBytes);
@@ -63,7 +63,7 @@ struct MatrixDescriptor {
   int batch_count = 1;
   int value_type = 0;
   int order = 0;
-  int structured = 0;  ///< 2:4 sparse
+  int structured = 0;  ///< 2:4 sparse.
 };
 
 /// Attributes are 4- or 8-byte values, kept by number.
@@ -72,7 +72,7 @@ struct MatmulDescriptor {
   static constexpr int kAttributes = 24;
   std::uint64_t magic = kAlive;
   Gemm gemm;
-  MatrixDescriptor sparse;  ///< the one of the two factors that is
+  MatrixDescriptor sparse;  ///< The sparse one of the two factors.
   std::uint64_t attributes[kAttributes] = {};
   std::uint8_t attribute_bytes[kAttributes] = {};
 };
@@ -89,7 +89,7 @@ struct Plan {
   std::uint64_t magic = kAlive;
   Gemm gemm;
   MatrixDescriptor sparse;
-  /// The caller's; a search leaves its choice there, as the library does. The caller keeps it as long as the plan.
+  /// The caller's selection, in which a search stores its choice, as in the library. It lives as long as the plan.
   void* selection = nullptr;
 };
 

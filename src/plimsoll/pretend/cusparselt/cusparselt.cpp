@@ -11,7 +11,7 @@ using namespace plimsoll::pretend::cusparselt;
 
 constexpr Version kVersion = kCuda13 ? Version{0, 8, 1} : Version{0, 7, 1};
 
-/// Forgets what lies in the caller's memory, so that it is not taken for a descriptor again.
+/// Clears the record in the caller's memory, so that it is not a descriptor any more.
 template <typename T>
 int destroy(const void* opaque) {
   T record;
@@ -151,7 +151,7 @@ PLIMSOLL_API int cusparseLtMatmul(const void* handle, const void* plan, const vo
   return multiply("cusparseLtMatmul", handle, plan, streams, stream_count);
 }
 
-/// Tries the algorithms, of which there is one, and says so in the plan's selection.
+/// Searches the algorithms (only one exists) and stores it in the plan's selection.
 PLIMSOLL_API int cusparseLtMatmulSearch(const void* handle, void* plan, const void* /*alpha*/, const void* /*a*/,
                                         const void* /*b*/, const void* /*beta*/, const void* /*c*/, void* /*d*/,
                                         void* /*workspace*/, void* const* streams, std::int32_t stream_count) {

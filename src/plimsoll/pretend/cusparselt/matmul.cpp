@@ -1,4 +1,4 @@
-// What a product is made of: its descriptor, the choice of an algorithm, the plan.
+// The parts of a product: descriptor, choice of an algorithm, plan.
 
 #include "plimsoll/pretend/cusparselt/abi.h"
 #include "plimsoll/pretend/model/library_call.h"
@@ -69,14 +69,14 @@ PLIMSOLL_API int cusparseLtMatmulAlgSelectionDestroy(const void* selection) {
   return kSuccess;
 }
 
-/// Any number of an algorithm is taken: torch's tuned ones come from a real card, which has more than one.
+/// Accepts any algorithm number: torch's tuned ones come from a real card, which has more than one.
 PLIMSOLL_API int cusparseLtMatmulAlgSetAttribute(const void* handle, void* selection, int attribute, const void* data,
                                                  std::size_t bytes) {
   AlgorithmSelection record;
   if (!initialized(handle)) return kNotInitialized;
   if (!load(selection, &record) || data == nullptr || bytes != sizeof(int)) return kInvalidValue;
   if (attribute < 0 || attribute >= AlgorithmSelection::kAttributes) return kInvalidValue;
-  if (attribute == kAlgorithmMaxId) return kInvalidValue;  // is asked for, not set
+  if (attribute == kAlgorithmMaxId) return kInvalidValue;  // Read-only.
   std::memcpy(&record.attributes[attribute], data, bytes);
   store(selection, record);
   return kSuccess;

@@ -76,7 +76,7 @@ PLIMSOLL_API int plimsoll_refusal(int device, uint64_t* out) {
   if (!there(device)) return -1;
   const auto counters = control::memory(device);
   if (counters.refusals == 0) return -1;
-  *out++ = counters.last_refusal.asked;
+  *out++ = counters.last_refusal.requested;
   *out++ = static_cast<uint64_t>(counters.last_refusal.reason);
   std::copy(counters.last_refusal.used_by.begin(), counters.last_refusal.used_by.end(), out);
   return 0;

@@ -11,8 +11,8 @@
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/pretend/model/streams/feed.h"
 
-/// The control interface of the pretend GPU: what it is, what it counts, what happens on it. For C++ programs in the
-/// same process. Thread-safe. `control_c.h` is the same for other languages.
+/// The control interface of the pretend GPU: its profile, counters and events. For C++ programs in the same process;
+/// `control_c.h` is the same interface for other languages. Thread-safe.
 namespace plimsoll::pretend::control {
 
 const Profile& profile();
@@ -33,12 +33,12 @@ struct WorkCounters {
 };
 WorkCounters work();
 
-/// The calling thread's next copy from the device to the host, if it is of that many bytes, gives these and no zeros:
-/// whoever calls this knows what a device would hold. It is then a copy as others are, and no read-back. Of another
-/// size, or while a graph is captured, it gives zeros; the answer is gone either way. Empty: there is none.
+/// Sets the bytes that the calling thread's next copy from the device to the host writes, instead of zeros. Such a copy
+/// does not count as a read-back. If the copy has another size, or is captured into a graph, it writes zeros. The next
+/// copy always uses up the answer. An empty span removes the answer.
 void answer_next_read_back(std::span<const std::byte> bytes);
 
-/// The functions that were called and are not pretended, in order of their first call.
+/// The unimplemented functions that were called, in the order of the first call.
 std::vector<std::string> unpretended();
 
 /// See Feed.

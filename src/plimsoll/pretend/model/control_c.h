@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-/* The control interface in C, for ctypes and other languages: see control.h. Functions return -1 for a device that is
- * not there. Bytes are unsigned 64-bit. */
+/* The control interface in C, for ctypes and other languages: see control.h. Functions return -1 for an unknown device.
+ * Bytes are unsigned 64-bit. */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -19,8 +19,9 @@ int plimsoll_device_count(void);
 int plimsoll_memory(int device, uint64_t out[PLIMSOLL_MEMORY_FIELDS]);
 int plimsoll_reset_peak(int device);
 
-/* The last request that was not given, for want of memory. out: bytes asked for, the reason (0 segments, 1 context,
- * 2 NCCL, 3 handles), and what was taken then by segments, context, NCCL, handles. Returns -1 where there was none. */
+/* The last request that was refused for lack of memory. out: requested bytes, the reason (0 segments, 1 context, 2
+ * NCCL, 3 handles), and the bytes used at that time by segments, context, NCCL, handles. Returns -1 if no request was
+ * refused. */
 #define PLIMSOLL_REFUSAL_FIELDS 6
 int plimsoll_refusal(int device, uint64_t out[PLIMSOLL_REFUSAL_FIELDS]);
 
@@ -29,30 +30,29 @@ void plimsoll_host_memory(uint64_t out[3]);
 /* out: launches, read-backs. */
 void plimsoll_work(uint64_t out[2]);
 
-/* Called on the thread that copies from the device to the host, before the zeros are written. One at a time; null ends
- * it. */
+/* Called on the thread that copies from the device to the host, before the zeros are written. Only one listener; null
+ * removes it. */
 typedef void (*plimsoll_read_back_listener)(int device, uint64_t bytes);
 void plimsoll_on_read_back(plimsoll_read_back_listener listener);
 
-/* What the calling thread's next copy from the device to the host gives in place of zeros, if it is of that size: see
- * control.h. A size of 0 takes it back. */
+/* Sets the bytes of the calling thread's next copy from the device to the host: see control.h. A size of 0 removes
+ * them. */
 void plimsoll_answer_next_read_back(const void* bytes, uint64_t size);
 
-/* From now on what happens on streams goes to a new file, one line each:
+/* Writes all further events of streams to a new file, one line each:
  *   KIND DEVICE STREAM MARK BYTES NAME
- * launch, call, gemm, copy, read_back, fill, collective, synchronize; `record`: the stream came to MARK; `wait`: it
- * waits for MARK. A collective's line goes on with
+ * launch, call, gemm, copy, read_back, fill, collective, synchronize; `record`: the stream reached MARK; `wait`: it
+ * waits for MARK. The line of a collective continues with
  *   COMMUNICATOR RANK RANKS PEER
- * which group (communicators are counted from 1 as they are made), this rank's place in it, its size, and the root or
- * the other side of a transfer, -1 where there is none. The file before it is closed; null ends the log. Returns -1
- * where the file cannot be made. */
+ * the group (numbered from 1 in the order of creation), the rank in it, its size, and the root or the other side of a
+ * transfer (-1: none). Closes the previous file; null ends the log. Returns -1 if the file cannot be created. */
 int plimsoll_log_work(const char* path);
 
-/* The functions that were called and are not pretended, one a line, into text; returns the length needed, as snprintf
+/* Writes the unimplemented functions that were called, one a line, to text; returns the required length, as snprintf
  * does. */
 int plimsoll_unpretended(char* text, int capacity);
 
-/* The profile as JSON; as plimsoll_unpretended. */
+/* Writes the profile as JSON, like plimsoll_unpretended. */
 int plimsoll_profile(char* text, int capacity);
 
 #ifdef __cplusplus

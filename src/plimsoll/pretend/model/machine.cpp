@@ -8,10 +8,10 @@
 namespace plimsoll::pretend {
 namespace {
 
-/// Room for a card's addresses: far above its memory, because expandable segments reserve more than they map and
-/// addresses are not reused before the window's end.
+/// Addresses for one card: far more than its memory, because expandable segments reserve more than they map, and
+/// addresses are reused only after the end is reached.
 constexpr Bytes kWindow = Bytes{8} << 40;
-/// All windows together leave room for the program itself in a 47-bit address space.
+/// The limit for all cards, which leaves addresses for the program itself in a 47-bit address space.
 constexpr Bytes kAllWindows = Bytes{64} << 40;
 
 /// Expandable segments reserve more than a card's memory for each stream.
@@ -52,7 +52,7 @@ void Device::set_limit(int which, std::size_t value) {
 
 Machine::Machine(MachineOptions options) : options_(std::move(options)) {
   if (options_.cards < 1)
-    throw InvalidArgument("a machine has at least one GPU; asked for " + std::to_string(options_.cards));
+    throw InvalidArgument("a machine needs at least one GPU, found " + std::to_string(options_.cards));
   std::vector<int> shown(static_cast<std::size_t>(options_.cards));
   std::iota(shown.begin(), shown.end(), 0);
   if (options_.shown) shown = *options_.shown;

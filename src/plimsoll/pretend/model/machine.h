@@ -24,25 +24,25 @@
 
 namespace plimsoll::pretend {
 
-/// One pretended card, as the program sees it.
+/// One device of the program.
 struct Device {
   Device(int index, int card, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed);
 
-  const int index;  ///< the number that the program knows it by
-  const int card;   ///< its number among the installed ones: another where some are not shown
+  const int index;  ///< The program's index of it.
+  const int card;   ///< The number of its card; it differs from `index` if some cards are hidden.
   DeviceMemory memory;
   MemoryPool default_pool;
-  MemoryPools made_pools;  ///< by the program
+  MemoryPools made_pools;  ///< Pools that the program made.
   Clock clock;
   Stream default_stream;
-  std::atomic<unsigned> flags{0};  ///< as the program set them; nothing depends on them
-  /// Sizes that a program may ask for and set, by their number; nothing depends on them.
+  std::atomic<unsigned> flags{0};  ///< As the program set them; nothing depends on them.
+  /// The sizes that a program may read and set (cudaLimit), by number; nothing depends on them.
   std::size_t limit(int which) const;
   void set_limit(int which, std::size_t value);
 
-  /// True once the primary context exists. Creating it charges the profile's context bytes.
+  /// Whether the primary context exists. Creating it charges the profile's context bytes.
   bool has_context() const { return context_.load(std::memory_order_acquire); }
-  /// False: not even the context fits.
+  /// Returns false if the context does not fit.
   bool ensure_context(const Profile& profile);
 
  private:
@@ -51,24 +51,24 @@ struct Device {
   std::map<int, std::size_t> limits_;
 };
 
-/// How a process's machine is equipped.
+/// The equipment of a machine.
 struct MachineOptions {
   Profile profile;
   int cards = 1;
-  /// The cards that are the program's devices, in this order; without it all. None at all is possible too.
+  /// The cards that are the program's devices, in this order; may be empty. Without a value: all cards.
   std::optional<std::vector<int>> shown = {};
-  std::uint64_t event_lag = 0;  ///< launches until an event completes; see Clock
+  std::uint64_t event_lag = 0;  ///< Launches until an event completes; see Clock.
 };
 
-/// The machine that the process believes to have: its cards, host memory, streams, graphs, and the feed of what happens
-/// on them. Knows nothing of CUDA's API; the faces translate. Thread-safe.
+/// The machine of the process: its cards, host memory, streams, graphs, and the feed of events. It does not know CUDA's
+/// API; the faces translate. Thread-safe.
 ///
-/// `machine()` is the one of the process, made at first use from the environment:
-///   PLIMSOLL_GPU_PROFILE  a profile's JSON file (the build's H100-80GB without it)
+/// `machine()` creates the machine of the process at first use, from the environment:
+///   PLIMSOLL_GPU_PROFILE  a profile's JSON file (default: the H100-80GB of the build)
 ///   PLIMSOLL_GPUS         number of cards (1)
 ///   PLIMSOLL_EVENT_LAG    MachineOptions::event_lag (0)
-///   CUDA_VISIBLE_DEVICES  MachineOptions::shown, as the driver reads it: once, when it is first called
-/// What is wrong in the first three is said on stderr, and the process ends with status 2.
+///   CUDA_VISIBLE_DEVICES  MachineOptions::shown, read once, at first use, as the driver does
+/// An error in the first three is printed on stderr, and the process ends with status 2.
 class Machine {
  public:
   explicit Machine(MachineOptions options);
@@ -79,12 +79,12 @@ class Machine {
   Feed& feed() { return feed_; }
   HostMemory& host() { return host_; }
 
-  /// The device that an installed card is, if it is shown.
+  /// The device of an installed card; null if the card is hidden.
   Device* device_of_card(int card);
-  /// True where a device can reach another's memory.
+  /// Whether a device can access the memory of another.
   bool are_peers(int device, int peer) const { return device != peer && options_.profile.peer_access; }
 
-  /// The device whose address space `pointer` lies in.
+  /// The device that owns the address `pointer`.
   std::optional<int> device_of(const void* pointer) const;
 
   Stream* create_stream(int device, int priority, unsigned flags);
@@ -92,35 +92,35 @@ class Machine {
   StreamEvent* create_event(int device, unsigned flags);
   void destroy_event(StreamEvent* event);
 
-  /// Puts work on a stream: ticks its device's clock, reports it, does `host_work` if there is any; or adds it to the
-  /// graph under capture, to be done at each launch.
+  /// Puts work on a stream: ticks the device's clock, reports `event` and runs `host_work`. During a capture, adds both
+  /// to the graph instead, to run at each launch.
   void enqueue(Stream& stream, Event event, std::function<void()> host_work = nullptr);
 
-  /// False: they belong to different devices.
+  /// Returns false if they belong to different devices.
   bool record(StreamEvent& event, Stream& stream);
   bool completed(const StreamEvent& event);
-  /// Makes `stream` join the capture that `event` was recorded in, if any.
+  /// If `event` was recorded in a capture, `stream` joins that capture.
   Waited wait(Stream& stream, StreamEvent& event);
-  /// The host waits for `device`.
+  /// Makes the host wait for `device`.
   void synchronize(int device, const char* what);
-  /// The host waits for `event`: for nothing, where it has completed.
+  /// Makes the host wait for `event`; no effect if it has completed.
   void synchronize(const StreamEvent& event, const char* what);
 
-  /// From here on work on `stream` goes to a new graph; or to the caller's own, after its nodes `ends`.
-  /// False: the stream is in a capture already.
+  /// Captures work on `stream` into a new graph, or into `into` after its nodes `ends`. Returns false if the stream is
+  /// already captured.
   bool begin_capture(Stream& stream, Graph* into, std::vector<GraphNode*> ends = {});
   EndedCapture end_capture(Stream& stream);
-  /// What the next piece of work on a captured stream waits for, instead of what it would have waited for.
-  /// False: the stream is in no capture that is still good. REQUIRES: the nodes are of the capture's graph.
+  /// Replaces the dependencies of the next work on a captured stream. Returns false if the stream is not in a valid
+  /// capture. REQUIRES: the nodes belong to the capture's graph.
   bool set_capture_ends(Stream& stream, std::vector<GraphNode*> ends);
-  /// For calls that are not allowed in a capture. True, and the capture invalidated, when `stream` is in one.
+  /// For calls that a capture forbids. If `stream` is captured, invalidates the capture and returns true.
   bool forbid_in_capture(Stream& stream);
-  /// The same for calls that concern a whole device: any capture on it.
+  /// The same for calls that affect a whole device: any capture on it.
   bool forbid_in_captures_of(int device);
   std::optional<CaptureView> capture_of(Stream& stream);
   void launch(const Graph& graph, Stream& stream);
 
-  /// What the counters of the report come from.
+  /// The counters of the report.
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t read_backs() const { return read_backs_.load(std::memory_order_relaxed); }
 
@@ -128,7 +128,8 @@ class Machine {
   const MachineOptions options_;
   Feed feed_;
   HostMemory host_;
-  std::vector<std::unique_ptr<Device>> devices_;  ///< Where none is shown, one without memory, for calls that ask none.
+  std::vector<std::unique_ptr<Device>>
+      devices_;  ///< If no card is shown: one device without memory, for calls that need no device.
   int device_count_ = 0;
   std::mutex streams_mutex_;
   std::deque<Stream> streams_;
@@ -150,11 +151,12 @@ class Machine {
   std::atomic<std::uint64_t> marks_{0};
 };
 
-/// The process's machine. Never destroyed: vendor libraries are called until the very end of a process.
+/// The machine of the process. Never destroyed: vendor libraries are called until the process ends.
 Machine& machine();
-/// The same, without making it: null before its first use.
+/// The same, but null before its first use.
 Machine* machine_in_use();
-/// What is in the machine, shown or not. To ask it makes no machine: a program may still change what it will be shown.
+/// The installed cards, shown or hidden. Does not create the machine, so the program can still change the visible
+/// cards.
 const MachineOptions& installed();
 
 }  // namespace plimsoll::pretend

@@ -1,4 +1,4 @@
-// The process's one machine, equipped from the environment.
+// Creates the machine of the process from the environment.
 
 #include <atomic>
 #include <cstdio>
@@ -34,7 +34,7 @@ MachineOptions options_from_environment() {
   return options;
 }
 
-/// What `make` makes, never destroyed; what is wrong ends the process.
+/// The result of `make`, never destroyed. An error ends the process.
 template <class Make>
 auto* made_once(Make make) {
   try {

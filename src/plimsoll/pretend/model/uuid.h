@@ -4,7 +4,7 @@
 
 namespace plimsoll::pretend {
 
-/// Sixteen bytes that tell the pretended cards apart.
+/// Sixteen bytes that identify a card.
 void fill_uuid(char* bytes, int card);
 
 /// The same as text: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kIdentifier = "GPU-";
 
-/// The number that the text begins with: "1gpu" is 1.
+/// The number at the start of the text: "1gpu" is 1.
 std::optional<int> card_of_number(std::string_view text, int cards) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -27,7 +27,7 @@ std::optional<int> card_of_identifier(std::string_view text, int cards) {
   std::optional<int> found;
   for (int card = 0; card < cards; ++card) {
     if (!uuid_text(card).starts_with(text)) continue;
-    if (found) return std::nullopt;  // Of two it is neither.
+    if (found) return std::nullopt;  // Ambiguous.
     found = card;
   }
   return found;

@@ -6,10 +6,10 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// The part of NCCL's binary interface that this face needs.
+/// The part of NCCL's binary interface that this face uses.
 namespace plimsoll::pretend::nccl {
 
-/// 2.29.7: what CUDA 13 builds of torch 2.13 were made for, and newer than what CUDA 12 builds were.
+/// 2.29.7: the version for CUDA 13 builds of torch 2.13, and newer than that of CUDA 12 builds.
 inline constexpr int kVersion = 22907;
 
 enum Result : int {
@@ -31,7 +31,7 @@ static_assert(sizeof(UniqueId) == 128);
 inline constexpr int kNoColor = -1;
 inline constexpr int kUndefined = INT_MIN;
 
-/// The head of ncclConfig_t, which every version begins with; `size` says how much follows.
+/// The first fields of ncclConfig_t, equal in all versions; `size` is the size of the whole struct.
 struct ConfigHead {
   std::size_t size;
   unsigned magic;
@@ -48,7 +48,7 @@ struct SimulationInfo {
 };
 static_assert(offsetof(SimulationInfo, estimated_time) == 16);
 
-/// Bytes of one element; 0 for a type that is not known.
+/// Bytes of one element; 0 for an unknown type.
 constexpr Bytes bytes_of(int data_type) {
   constexpr Bytes kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
   return data_type >= 0 && data_type < static_cast<int>(sizeof(kBytes) / sizeof(kBytes[0])) ? kBytes[data_type] : 0;

@@ -6,7 +6,7 @@ namespace {
 
 thread_local int group_depth = 0;
 
-/// Calls between ncclGroupStart and ncclGroupEnd take effect at once: nobody has to be waited for.
+/// Calls between ncclGroupStart and ncclGroupEnd take effect at once: no peer exists to wait for.
 int collective(const char* function, Communicator* communicator, void* stream, std::size_t count, int data_type,
                int peer = kNoPeer) {
   if (live(communicator) == nullptr) return fail(kInvalidArgument, "%s: not a communicator", function);
@@ -54,7 +54,7 @@ PLIMSOLL_API int ncclGroupEnd() {
   return kSuccess;
 }
 
-/// There is no clock yet that could tell how long the group's calls would take.
+/// The pretend GPU has no model of time that could estimate the group's duration.
 PLIMSOLL_API int ncclGroupSimulateEnd(SimulationInfo* info) {
   if (group_depth == 0) return fail(kInvalidUsage, "ncclGroupSimulateEnd: not in a group call");
   --group_depth;
@@ -114,7 +114,7 @@ PLIMSOLL_API int ncclSend(const void*, std::size_t count, int data_type, int pee
   return rooted("ncclSend", communicator, stream, count, data_type, peer);
 }
 
-/// The rank that receives sends nothing.
+/// The receiving rank sends nothing.
 PLIMSOLL_API int ncclRecv(void*, std::size_t /*count*/, int data_type, int peer, Communicator* communicator,
                           void* stream) {
   return rooted("ncclRecv", communicator, stream, 0, data_type, peer);
@@ -132,13 +132,13 @@ PLIMSOLL_API int ncclSignal(int peer, int /*signal*/, int /*context*/, unsigned 
   return rooted("ncclSignal", communicator, stream, 0, kInt8, peer);
 }
 
-/// The signals of peers that do not exist are taken as received.
+/// The signals of peers, which do not exist, count as received.
 PLIMSOLL_API int ncclWaitSignal(int /*count*/, const void* /*signals*/, Communicator* communicator, void* stream) {
   constexpr int kInt8 = 0;
   return collective("ncclWaitSignal", communicator, stream, 0, kInt8);
 }
 
-/// Operations that the caller makes get numbers behind the five built-in ones; nothing is computed with them.
+/// User-defined operations get numbers after the five built-in ones. Nothing is computed with them.
 PLIMSOLL_API int ncclRedOpCreatePreMulSum(int* operation, void* /*scalar*/, int data_type, int /*residence*/,
                                           Communicator* communicator) {
   constexpr int kFirstOwnOperation = 5;

@@ -7,11 +7,12 @@
 
 namespace plimsoll::pretend::nccl {
 
-/// ncclComm_t: this process's place in a group of which it is the only member that exists. Whatever is asked of the
-/// group completes at once.
+/// ncclComm_t: the rank of this process in a group whose other ranks do not exist. Every call of the group completes at
+/// once.
 ///
-/// Its device memory follows NCCL since 2.22, which connects lazily: the profile's base bytes are taken when the
-/// communicator is made, those that grow with the number of ranks at its first collective or transfer. Both are given
+/// Its device memory follows NCCL since 2.22, which connects lazily. The communicator takes the profile's base bytes
+/// when it is created, and the bytes that grow with the number of ranks at its first collective or transfer. It frees
+/// both when it is destroyed or aborted.
 /// back when it is destroyed or aborted.
 struct Communicator {
   static constexpr std::uint32_t kAlive = 0x4e43434cU;
@@ -19,18 +20,18 @@ struct Communicator {
   Communicator(int rank, int ranks, int device) : rank(rank), ranks(ranks), device(device) {}
 
   std::uint32_t magic = kAlive;
-  std::uint32_t number = 0;  ///< see Event::communicator
+  std::uint32_t number = 0;  ///< See Event::communicator.
   const int rank;
   const int ranks;
   const int device;
 
-  /// False: the device has not enough memory left.
+  /// Returns false if the device has not enough memory.
   bool take_base();
   bool connect();
   void give_back();
 
   Bytes charged() const;
-  /// Gives the connections' memory back until resume(). False: it is in that state already.
+  /// Frees the memory of the connections until resume(). Both return false if the state does not change.
   bool suspend();
   bool resume();
   bool suspended() const { return suspended_.load(std::memory_order_acquire); }
@@ -45,13 +46,13 @@ struct Communicator {
   Bytes connections_ = 0;
 };
 
-/// The communicator behind a handle; null when it is not a live one.
+/// The communicator behind a handle; null if it is not live.
 Communicator* live(Communicator* communicator);
 
-/// Makes a communicator on the given device.
+/// Creates a communicator on the given device.
 int create(Communicator** out, int rank, int ranks, int device);
 
-/// Notes why the calling thread's call failed, for ncclGetLastError, and returns `result`.
+/// Stores the reason for ncclGetLastError on this thread, and returns `result`.
 int fail(int result, const char* format, ...) __attribute__((format(printf, 2, 3)));
 const char* last_failure();
 

@@ -23,10 +23,16 @@ int release(Communicator* communicator) {
   return kSuccess;
 }
 
+int give(Communicator* communicator, const int Communicator::* member, int* out) {
+  if (live(communicator) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  *out = communicator->*member;
+  return kSuccess;
+}
+
 }  // namespace
 
 PLIMSOLL_API int ncclGetVersion(int* version) {
-  if (version == nullptr) return fail(kInvalidArgument, "the place for the version is null");
+  if (version == nullptr) return fail(kInvalidArgument, "the pointer to the version is null");
   *version = kVersion;
   return kSuccess;
 }
@@ -40,10 +46,10 @@ PLIMSOLL_API const char* ncclGetErrorString(int result) {
 
 PLIMSOLL_API const char* ncclGetLastError(Communicator*) { return last_failure(); }
 
-/// Ids only have to differ: nobody is met through them.
+/// Ids must only differ: no rank meets others through them.
 PLIMSOLL_API int ncclGetUniqueId(UniqueId* id) {
   static std::atomic<std::uint64_t> next{1};
-  if (id == nullptr) return fail(kInvalidArgument, "the place for the id is null");
+  if (id == nullptr) return fail(kInvalidArgument, "the pointer to the id is null");
   std::memset(id, 0, sizeof(*id));
   const std::uint64_t number[] = {next.fetch_add(1, std::memory_order_relaxed), static_cast<std::uint64_t>(getpid())};
   std::memcpy(id->internal, number, sizeof(number));
@@ -75,12 +81,12 @@ PLIMSOLL_API int ncclCommInitAll(Communicator** out, int count, const int* devic
   return kSuccess;
 }
 
-/// The child's rank is the key: torch passes each member's place in the new group. See ranks_of_color for its size.
+/// The child's rank is the key: torch passes the rank in the new group. See ranks_of_color for the size.
 PLIMSOLL_API int ncclCommSplit(Communicator* parent, int color, int key, Communicator** out, const ConfigHead*) {
   if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = nullptr;
   if (color == kNoColor) return kSuccess;
-  // A key that is no place in a group still orders the members; alone, this one comes first.
+  // A key outside of the group still orders the ranks. The only rank is then the first.
   const int rank = key >= 0 && key <= parent->rank ? key : 0;
   return create(out, rank, ranks_of_color(color, rank, parent->rank, parent->ranks), parent->device);
 }
@@ -90,12 +96,13 @@ PLIMSOLL_API int ncclCommShrink(Communicator* parent, const int* excluded, int c
   if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = nullptr;
   if (count < 1 || count >= parent->ranks || excluded == nullptr) {
-    return fail(kInvalidArgument, "%d of %d ranks to be left out", count, parent->ranks);
+    return fail(kInvalidArgument, "%d of %d ranks to exclude", count, parent->ranks);
   }
   int before = 0;
   for (int i = 0; i < count; ++i) {
     if (excluded[i] < 0 || excluded[i] >= parent->ranks) return fail(kInvalidArgument, "rank %d", excluded[i]);
-    if (excluded[i] == parent->rank) return fail(kInvalidArgument, "rank %d is left out and calls", parent->rank);
+    if (excluded[i] == parent->rank)
+      return fail(kInvalidArgument, "rank %d is excluded but made this call", parent->rank);
     if (excluded[i] < parent->rank) ++before;
   }
   return create(out, parent->rank - before, parent->ranks - count, parent->device);
@@ -115,28 +122,22 @@ PLIMSOLL_API int ncclCommGetAsyncError(Communicator* communicator, int* error) {
 }
 
 PLIMSOLL_API int ncclCommCount(Communicator* communicator, int* count) {
-  if (live(communicator) == nullptr || count == nullptr) return fail(kInvalidArgument, "not a communicator");
-  *count = communicator->ranks;
-  return kSuccess;
+  return give(communicator, &Communicator::ranks, count);
 }
 
 PLIMSOLL_API int ncclCommUserRank(Communicator* communicator, int* rank) {
-  if (live(communicator) == nullptr || rank == nullptr) return fail(kInvalidArgument, "not a communicator");
-  *rank = communicator->rank;
-  return kSuccess;
+  return give(communicator, &Communicator::rank, rank);
 }
 
 PLIMSOLL_API int ncclCommCuDevice(Communicator* communicator, int* device) {
-  if (live(communicator) == nullptr || device == nullptr) return fail(kInvalidArgument, "not a communicator");
-  *device = communicator->device;
-  return kSuccess;
+  return give(communicator, &Communicator::device, device);
 }
 
 PLIMSOLL_API int ncclCommSuspend(Communicator* communicator, int flags) {
   constexpr int kMemory = 1;
   if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
   if (flags != kMemory) return fail(kInvalidArgument, "suspend flags %d", flags);
-  return communicator->suspend() ? static_cast<int>(kSuccess) : fail(kInvalidUsage, "suspended already");
+  return communicator->suspend() ? static_cast<int>(kSuccess) : fail(kInvalidUsage, "already suspended");
 }
 
 PLIMSOLL_API int ncclCommResume(Communicator* communicator) {
@@ -146,25 +147,13 @@ PLIMSOLL_API int ncclCommResume(Communicator* communicator) {
                                  : fail(kUnhandledCudaError, "Cuda failure 2 'out of memory'");
 }
 
-/// `statistic`: 0 bytes that can be suspended, 1 whether they are, 2 bytes that cannot, 3 all.
+/// `statistic`: 0 bytes that can be suspended, 1 whether they are suspended, 2 other bytes, 3 all bytes.
 PLIMSOLL_API int ncclCommMemStats(Communicator* communicator, int statistic, std::uint64_t* value) {
   if (live(communicator) == nullptr || value == nullptr) return fail(kInvalidArgument, "not a communicator");
   const plimsoll::Bytes all = communicator->charged();
   const plimsoll::Bytes base = machine().profile().nccl.base;
-  switch (statistic) {
-    case 0:
-      *value = all - base;
-      return kSuccess;
-    case 1:
-      *value = communicator->suspended() ? 1 : 0;
-      return kSuccess;
-    case 2:
-      *value = base;
-      return kSuccess;
-    case 3:
-      *value = all;
-      return kSuccess;
-    default:
-      return fail(kInvalidArgument, "statistic %d", statistic);
-  }
+  const plimsoll::Bytes values[] = {all - base, communicator->suspended() ? 1U : 0U, base, all};
+  if (statistic < 0 || statistic > 3) return fail(kInvalidArgument, "statistic %d", statistic);
+  *value = values[statistic];
+  return kSuccess;
 }

@@ -5,12 +5,12 @@
 #include "plimsoll/pretend/model/machine.h"
 #include "plimsoll/pretend/nccl/communicator.h"
 
-/// Memory that NCCL hands out, and memory that is made known to it. Registration takes no device memory of its own: it
-/// maps what is there into the peers' address spaces, and there are no peers.
+/// Memory that NCCL allocates or registers. Registration takes no device memory: it maps existing memory into the
+/// address spaces of peers, which do not exist here.
 namespace plimsoll::pretend::nccl {
 namespace {
 
-/// What ncclCommRegister and ncclCommWindowRegister return.
+/// The result of ncclCommRegister and ncclCommWindowRegister.
 struct Registration {
   static constexpr std::uint32_t kAlive = 0x4e434352U;
   std::uint32_t magic = kAlive;
@@ -42,7 +42,7 @@ using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::nccl;
 
 PLIMSOLL_API int ncclMemAlloc(void** out, std::size_t bytes) {
-  if (out == nullptr) return fail(kInvalidArgument, "the place for the address is null");
+  if (out == nullptr) return fail(kInvalidArgument, "the pointer to the address is null");
   *out = nullptr;
   if (bytes == 0) return kSuccess;
   const auto address = machine().device(current_device()).memory.allocate(bytes);
@@ -55,7 +55,7 @@ PLIMSOLL_API int ncclMemFree(void* pointer) {
   if (pointer == nullptr) return kSuccess;
   const auto device = machine().device_of(pointer);
   if (!device.has_value() || !machine().device(*device).memory.free(reinterpret_cast<Address>(pointer))) {
-    return fail(kInvalidArgument, "%p is not memory of ncclMemAlloc", pointer);
+    return fail(kInvalidArgument, "%p was not allocated by ncclMemAlloc", pointer);
   }
   return kSuccess;
 }

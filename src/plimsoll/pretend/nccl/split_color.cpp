@@ -6,7 +6,7 @@
 namespace plimsoll::pretend::nccl {
 namespace {
 
-/// Python's hash of a tuple of small non-negative integers (3.8 and later), fed one element after the other.
+/// Python's hash of a tuple of small non-negative integers (3.8 and later), one element at a time.
 class PythonTuple {
  public:
   void add(std::uint64_t rank) {
@@ -29,7 +29,7 @@ class PythonTuple {
   std::uint64_t length_ = 0;
 };
 
-/// The sequences start, start + stride, … whose key-th member is `rank`.
+/// The sequences start, start + stride, … in which `rank` has index `key`.
 template <class Hash>
 int size_of(int color, int key, int rank, int ranks) {
   for (int stride = 1; stride <= ranks; ++stride) {

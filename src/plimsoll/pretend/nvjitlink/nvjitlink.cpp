@@ -7,7 +7,7 @@
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/library_call.h"
 
-/// nvJitLink: what is added is put together and given back. The driver's face loads any image.
+/// nvJitLink concatenates the added images. The driver's face loads any image.
 namespace plimsoll::pretend::nvjitlink {
 namespace {
 
@@ -34,7 +34,7 @@ int image(Linker* linker, void* out) {
   return kSuccess;
 }
 
-/// There is nothing to complain of, and nothing to tell.
+/// The error log and the info log are always empty.
 int empty_log_size(Linker* linker, std::size_t* bytes) {
   if (live(linker) == nullptr || bytes == nullptr) return kInvalidInput;
   *bytes = 0;
@@ -60,7 +60,7 @@ PLIMSOLL_API int nvJitLinkVersion(unsigned* major, unsigned* minor) {
   return kSuccess;
 }
 
-/// The architecture is the one option that must be there.
+/// The architecture is the only required option.
 PLIMSOLL_API int nvJitLinkCreate(Linker** out, std::uint32_t count, const char* const* options) {
   if (out == nullptr || (count > 0 && options == nullptr)) return kInvalidInput;
   *out = nullptr;
@@ -106,7 +106,7 @@ PLIMSOLL_API int nvJitLinkGetErrorLog(Linker* linker, char* log) { return empty_
 PLIMSOLL_API int nvJitLinkGetInfoLogSize(Linker* linker, std::size_t* bytes) { return empty_log_size(linker, bytes); }
 PLIMSOLL_API int nvJitLinkGetInfoLog(Linker* linker, char* log) { return empty_log(linker, log); }
 
-// Callers are compiled against names that carry the version of their header.
+// Callers are compiled against names that contain the version of their header.
 #define PLIMSOLL_NVJITLINK_NAMES(version)                                                              \
   PLIMSOLL_API int __nvJitLinkCreate_##version(Linker**, std::uint32_t, const char* const*)            \
       __attribute__((alias("nvJitLinkCreate")));                                                       \

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The part of NVML's binary interface that this face needs.
+/// The part of NVML's binary interface that this face uses.
 namespace plimsoll::pretend::nvml {
 
 enum Return : int {
@@ -68,7 +68,7 @@ struct FabricInfo {
 };
 static_assert(sizeof(FabricInfo) == 28);
 
-/// Versions 2 and 3 agree up to health_mask; the third has a summary behind it.
+/// Versions 2 and 3 are equal up to health_mask; version 3 adds a summary.
 struct FabricInfoV {
   unsigned version;
   unsigned char cluster_uuid[16];

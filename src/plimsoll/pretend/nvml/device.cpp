@@ -76,7 +76,7 @@ PLIMSOLL_API int nvmlInit_v2() { return init(); }
 PLIMSOLL_API int nvmlInitWithFlags(unsigned /*flags*/) { return init(); }
 
 PLIMSOLL_API int nvmlShutdown() {
-  // One shutdown too many must not be seen by a thread that initialised: the count never goes below none.
+  // An extra shutdown must not affect a thread that initialised: the count never becomes negative.
   int seen = users.load(std::memory_order_acquire);
   while (seen > 0) {
     if (users.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel)) return kSuccess;
@@ -109,7 +109,7 @@ PLIMSOLL_API const char* nvmlErrorString(int result) {
   }
 }
 
-/// A driver that supports the CUDA version of the build, and 80 characters are promised to be enough.
+/// A driver version that supports the build's CUDA version. The interface promises that 80 characters are enough.
 PLIMSOLL_API int nvmlSystemGetDriverVersion(char* version, unsigned capacity) {
   if (!initialized()) return kUninitialized;
   return give_text(kCudaMajor >= 13 ? "580.65.06" : "550.54.14", version, capacity);

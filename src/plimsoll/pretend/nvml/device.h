@@ -9,29 +9,29 @@
 
 namespace plimsoll::pretend::nvml {
 
-/// nvmlDevice_t is a card's number plus one, in a pointer. NVML knows all that are installed, and makes no machine (see
-/// `installed`).
+/// nvmlDevice_t is a card's number plus one, as a pointer. NVML knows all installed cards and does not create the
+/// machine (see `installed`).
 void* handle_of(int card);
 
-/// The card behind a handle, in a status and a number.
+/// The card behind a handle, as a status and a number.
 struct Found {
   int status;
   int card;
 };
 Found find(void* handle);
 
-/// True between nvmlInit and as many nvmlShutdown.
+/// Whether nvmlInit was called more often than nvmlShutdown.
 bool initialized();
 
-/// The books of a card; those of one that is not in use are empty.
+/// The counters of a card; zero if the card is not in use.
 MemoryCounters memory_of(int card);
 /// Whether this process has a context on the card.
 bool has_context(int card);
 
-/// The PCI address: domain 0, bus card + 1, device 0, as the runtime's device properties say.
+/// The PCI address: domain 0, bus card + 1, device 0, as in the runtime's device properties.
 std::string bus_id_of(int card);
 
-/// Copies `text` with its end into the caller's buffer.
+/// Copies `text` with its terminator to the caller's buffer.
 int give_text(const std::string& text, char* out, unsigned capacity);
 
 /// Runs `body(card)` for a valid handle.

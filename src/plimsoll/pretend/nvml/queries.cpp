@@ -7,8 +7,8 @@
 #include "plimsoll/pretend/model/uuid.h"
 #include "plimsoll/pretend/nvml/device.h"
 
-/// What a card says of itself. Numbers come from the profile and from the device's books; what would need a card that
-/// runs (load, heat, power) is that of one that idles, because this one always does.
+/// The properties of a card. The numbers come from the profile and the device's counters. Values of a running card
+/// (load, temperature, power) are those of an idle one.
 namespace plimsoll::pretend::nvml {
 namespace {
 
@@ -28,7 +28,7 @@ int clock_mhz(void* handle, int type, unsigned* mhz) {
 void fill(ProcessInfoV1& info, unsigned pid, Bytes used) { info = {pid, used}; }
 void fill(ProcessInfo& info, unsigned pid, Bytes used) { info = {pid, used, kNoInstance, kNoInstance}; }
 
-/// This process is the only one that a pretended card knows; it is on the card once it has a context.
+/// A pretend card knows only this process, once it has a context on the card.
 template <class Info>
 int compute_processes(void* handle, unsigned* count, Info* infos) {
   return with_device(handle, [&](int card) -> int {
@@ -41,6 +41,10 @@ int compute_processes(void* handle, unsigned* count, Info* infos) {
     fill(infos[0], static_cast<unsigned>(getpid()), memory_of(card).used);
     return kSuccess;
   });
+}
+
+int not_supported(void* handle) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
 }
 
 int no_processes(void* handle, unsigned* count) {
@@ -154,7 +158,7 @@ PLIMSOLL_API int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* handle, unsign
   return no_processes(handle, count);
 }
 
-/// As cudaDeviceCanAccessPeer says; what a card cannot is blamed on the chipset, as the driver does for GeForce cards.
+/// As cudaDeviceCanAccessPeer. The reported reason is the chipset, as the driver reports for GeForce cards.
 PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capability*/, int* status) {
   constexpr int kOk = 0;
   constexpr int kChipsetNotSupported = 1;
@@ -165,25 +169,15 @@ PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capabil
   });
 }
 
-PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle, unsigned*, unsigned*) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
+PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle, unsigned*, unsigned*) { return not_supported(handle); }
 
-// Which link leads to which card is not part of a profile: callers that plan routes get none.
-PLIMSOLL_API int nvmlDeviceGetNvLinkState(void* handle, unsigned, int*) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
-PLIMSOLL_API int nvmlDeviceGetNvLinkCapability(void* handle, unsigned, int, unsigned*) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
-PLIMSOLL_API int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned, int*) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
-PLIMSOLL_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned, PciInfo*) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
+// A profile does not say which link connects which cards, so callers that plan routes find no links.
+PLIMSOLL_API int nvmlDeviceGetNvLinkState(void* handle, unsigned, int*) { return not_supported(handle); }
+PLIMSOLL_API int nvmlDeviceGetNvLinkCapability(void* handle, unsigned, int, unsigned*) { return not_supported(handle); }
+PLIMSOLL_API int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned, int*) { return not_supported(handle); }
+PLIMSOLL_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned, PciInfo*) { return not_supported(handle); }
 
-// State 0: the card is not on a fabric that spans machines.
+// State 0: the card is not part of a fabric between machines.
 PLIMSOLL_API int nvmlDeviceGetGpuFabricInfo(void* handle, FabricInfo* info) {
   return with_device(handle, [&](int) { return nvml::give(info, FabricInfo{}); });
 }
@@ -192,7 +186,7 @@ PLIMSOLL_API int nvmlDeviceGetGpuFabricInfoV(void* handle, FabricInfoV* info) {
     if (info == nullptr) return kInvalidArgument;
     const unsigned version = info->version;
     if (version >> 24 != 2 && version >> 24 != 3) return kArgumentVersionMismatch;
-    // The version also says how long the caller's struct is.
+    // The version contains the size of the caller's struct.
     std::memset(static_cast<void*>(info), 0, std::max<std::size_t>(version & 0xFFFFFF, sizeof(FabricInfoV)));
     info->version = version;
     return kSuccess;

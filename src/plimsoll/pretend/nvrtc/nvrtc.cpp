@@ -2,16 +2,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/library_call.h"
 
-/// NVRTC: a program "compiles" to a short text that carries its name and the names asked for. The driver's face loads
-/// any image and gives a function for any name, so the lowered name of an expression is the expression itself.
+/// NVRTC: a program "compiles" to a short text with its name and the requested names. The driver's face loads any image
+/// and has a function for any name, so an expression is its own lowered name.
 namespace plimsoll::pretend::nvrtc {
 namespace {
 
@@ -33,12 +35,12 @@ struct Program {
   std::map<std::string, std::string> lowered;
   bool compiled = false;
   std::string ptx;
-  std::string cubin;  ///< empty when only a virtual architecture was asked for
+  std::string cubin;  ///< Empty if the options name only a virtual architecture.
 };
 
 Program* live(Program* program) { return program != nullptr && program->magic == Program::kAlive ? program : nullptr; }
 
-/// "-arch=compute_90" and its long forms name a virtual architecture: PTX comes out, and no machine code.
+/// "-arch=compute_90" and its long forms name a virtual architecture: the result is PTX without machine code.
 bool is_virtual(int count, const char* const* options) {
   bool result = true;
   for (int i = 0; i < count; ++i) {
@@ -50,13 +52,14 @@ bool is_virtual(int count, const char* const* options) {
 }
 
 void compile(Program& program, int count, const char* const* options) {
-  program.ptx = "// " + program.name + ": pretended, not compiled\n.version 8.0\n.target sm_80\n.address_size 64\n";
+  program.ptx =
+      "// " + program.name + ": for the pretend GPU, not compiled\n.version 8.0\n.target sm_80\n.address_size 64\n";
   for (const auto& [expression, lowered] : program.lowered) program.ptx += "// entry " + lowered + "\n";
   program.cubin = is_virtual(count, options) ? "" : program.ptx;
   program.compiled = true;
 }
 
-/// `text` with `ending` bytes of zeros behind it.
+/// The size of `text` with `ending` bytes of zeros after it.
 int size_of(Program* program, const std::string Program::* text, std::size_t ending, std::size_t* bytes) {
   if (live(program) == nullptr) return kInvalidProgram;
   if (bytes == nullptr) return kInvalidInput;
@@ -86,26 +89,18 @@ PLIMSOLL_API int nvrtcVersion(int* major, int* minor) {
 }
 
 PLIMSOLL_API const char* nvrtcGetErrorString(int result) {
-  switch (result) {
-    case kSuccess:
-      return "NVRTC_SUCCESS";
-    case kOutOfMemory:
-      return "NVRTC_ERROR_OUT_OF_MEMORY";
-    case kInvalidInput:
-      return "NVRTC_ERROR_INVALID_INPUT";
-    case kInvalidProgram:
-      return "NVRTC_ERROR_INVALID_PROGRAM";
-    case kCompilation:
-      return "NVRTC_ERROR_COMPILATION";
-    case kNoNamesAfterCompilation:
-      return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
-    case kNoLoweredNamesBeforeCompilation:
-      return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
-    case kNameNotValid:
-      return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
-    default:
-      return "NVRTC_ERROR unknown";
-  }
+  static constexpr std::pair<int, const char*> kNames[] = {
+      {kSuccess, "NVRTC_SUCCESS"},
+      {kOutOfMemory, "NVRTC_ERROR_OUT_OF_MEMORY"},
+      {kInvalidInput, "NVRTC_ERROR_INVALID_INPUT"},
+      {kInvalidProgram, "NVRTC_ERROR_INVALID_PROGRAM"},
+      {kCompilation, "NVRTC_ERROR_COMPILATION"},
+      {kNoNamesAfterCompilation, "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION"},
+      {kNoLoweredNamesBeforeCompilation, "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"},
+      {kNameNotValid, "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID"},
+  };
+  const auto known = std::ranges::find(kNames, result, &std::pair<int, const char*>::first);
+  return known != std::end(kNames) ? known->second : "NVRTC_ERROR unknown";
 }
 
 namespace {
@@ -158,7 +153,7 @@ PLIMSOLL_API int nvrtcAddNameExpression(Program* program, const char* expression
   if (expression == nullptr) return kInvalidInput;
   if (program->compiled) return kNoNamesAfterCompilation;
   try {
-    // An expression may take the address of what it names.
+    // An expression may take the address of the name.
     program->lowered[expression] = expression + (*expression == '&' ? 1 : 0);
   } catch (const std::bad_alloc&) {
     return kOutOfMemory;
@@ -191,7 +186,7 @@ PLIMSOLL_API int nvrtcGetLoweredName(Program* program, const char* expression, c
   return kSuccess;
 }
 
-// PTX is text and ends with a zero that counts; machine code does not.
+// PTX is text with a terminator that counts; machine code has no terminator.
 PLIMSOLL_API int nvrtcGetPTXSize(Program* program, std::size_t* bytes) {
   return size_of(program, &Program::ptx, 1, bytes);
 }
@@ -201,7 +196,7 @@ PLIMSOLL_API int nvrtcGetCUBINSize(Program* program, std::size_t* bytes) {
 }
 PLIMSOLL_API int nvrtcGetCUBIN(Program* program, char* out) { return copy_of(program, &Program::cubin, 0, out); }
 
-// Nothing is compiled, so nothing is complained of: the log is the empty text.
+// The log is always empty: nothing is compiled.
 PLIMSOLL_API int nvrtcGetProgramLogSize(Program* program, std::size_t* bytes) {
   if (live(program) == nullptr) return kInvalidProgram;
   if (bytes == nullptr) return kInvalidInput;

@@ -2,9 +2,9 @@
 
 #include "plimsoll/pretend/model/library_call.h"
 
-/// NVSHMEM is not pretended: torch's extension for it must load, and whoever starts it gets NVSHMEM's own error. What
-/// stands here are the functions for which a generated stub, which returns a status, would be wrong: those that return
-/// addresses or nothing, and those that only say that nothing was started.
+/// NVSHMEM is not implemented. torch's extension for it must load, and its use fails with NVSHMEM's own error. This
+/// file has the functions for which a generated stub, which returns a status, would be wrong: they return addresses or
+/// nothing, or they report that NVSHMEM was not started.
 namespace {
 
 constexpr int kNotSupported = 3;    // NVSHMEMX_ERROR_NOT_SUPPORTED
@@ -23,7 +23,7 @@ PLIMSOLL_API int nvshmemid_init_status() { return kNotInitialized; }
 PLIMSOLL_API void nvshmemid_hostlib_finalize(void*, void*) {}
 PLIMSOLL_API int nvshmemid_hostlib_init_attr() { return unpretended("nvshmemid_hostlib_init_attr", kNotSupported); }
 
-/// 3.4: the version of the host interface whose symbols torch's extension asks for.
+/// 3.4: torch's extension uses the symbols of this version of the host interface.
 PLIMSOLL_API void nvshmem_info_get_version(int* major, int* minor) {
   if (major != nullptr) *major = 3;
   if (minor != nullptr) *minor = 4;
@@ -34,5 +34,5 @@ PLIMSOLL_API void nvshmem_free(void*) {}
 PLIMSOLL_API void* nvshmem_ptr(const void*, int) { return no_address("nvshmem_ptr"); }
 PLIMSOLL_API void* nvshmemx_mc_ptr(int, const void*) { return no_address("nvshmemx_mc_ptr"); }
 
-/// -1: no such team.
+/// -1: unknown team.
 PLIMSOLL_API int nvshmem_team_n_pes(int) { return unpretended("nvshmem_team_n_pes", -1); }

@@ -3,8 +3,8 @@
 
 #include "plimsoll/pretend/model/library_call.h"
 
-/// NVTX, the library of CUDA 12 builds (CUDA 13 builds carry it in themselves). Annotations go to a tool when one is
-/// attached; none is, and NVTX answers as it then does, but for the nesting of ranges, which it counts here.
+/// NVTX, the library of CUDA 12 builds; CUDA 13 builds contain it. It answers as NVTX does without a tool, but counts
+/// the nesting of ranges.
 namespace {
 
 thread_local int depth = 0;
@@ -15,12 +15,12 @@ std::uint64_t start() { return next_range.fetch_add(1, std::memory_order_relaxed
 
 }  // namespace
 
-/// The level of the range that begins, from 0.
+/// The level of the new range, from 0.
 PLIMSOLL_API int nvtxRangePushA(const char*) { return push(); }
 PLIMSOLL_API int nvtxRangePushW(const wchar_t*) { return push(); }
 PLIMSOLL_API int nvtxRangePushEx(const void*) { return push(); }
 
-/// The level of the range that ends; negative when there is none.
+/// The level of the range that ends; negative if no range is open.
 PLIMSOLL_API int nvtxRangePop() { return depth == 0 ? -1 : --depth; }
 
 PLIMSOLL_API std::uint64_t nvtxRangeStartA(const char*) { return start(); }

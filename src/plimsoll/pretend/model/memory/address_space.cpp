@@ -13,7 +13,7 @@ AddressSpace::AddressSpace(Bytes bytes, Bytes least) {
   for (; bytes >= least; bytes /= 2) {
     void* start = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) continue;
-    // Allocations are aligned to the granularity, so the window begins at a multiple of it.
+    // Allocations are aligned to the granularity, so the range begins at a multiple of it.
     constexpr Bytes kAlignment = Bytes{2} << 20;
     const Address raw = reinterpret_cast<Address>(start);
     base_ = round_up(raw, kAlignment);
@@ -23,7 +23,7 @@ AddressSpace::AddressSpace(Bytes bytes, Bytes least) {
     return;
   }
   throw InvalidArgument("cannot reserve " + format_bytes(least) +
-                        " of addresses for a pretended GPU: raise the limit on virtual memory (ulimit -v unlimited)");
+                        " of addresses for a pretend GPU: raise the limit on virtual memory (ulimit -v unlimited)");
 }
 
 AddressSpace::~AddressSpace() { munmap(reinterpret_cast<void*>(base_), bytes_); }
@@ -47,7 +47,7 @@ std::optional<Address> AddressSpace::take(Bytes bytes) {
   }
   if (start) {
     taken_.emplace(*start, bytes);
-    next_ = std::max(next_, *start + bytes);  // a gap at the end reaches past what was fresh until now
+    next_ = std::max(next_, *start + bytes);  // A gap at the end may extend past next_.
   }
   return start;
 }

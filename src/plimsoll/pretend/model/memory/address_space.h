@@ -10,14 +10,13 @@ namespace plimsoll::pretend {
 
 using Address = std::uint64_t;
 
-/// A window of the process's addresses that has no pages behind it: whatever lies in it is device memory, and touching
-/// it from the host faults, as it would on a real GPU. Addresses are handed out upwards and come round to the first gap
-/// only when the window's end is reached, so a run's addresses are the same every time.
-/// Not thread-safe: DeviceMemory locks.
+/// A range of the process's addresses without pages. All addresses in it are device memory; a host access faults, as on
+/// a real GPU. Addresses are given out upwards, and gaps are reused only after the end is reached. So the addresses of
+/// a run are reproducible. Not thread-safe: DeviceMemory locks.
 class AddressSpace {
  public:
-  /// Reserves `bytes`, or half of it as often as the process's limits demand, down to `least`.
-  /// Throws InvalidArgument when even `least` cannot be had.
+  /// Reserves `bytes`; halves that, as often as the process's limits require, down to `least`. Throws InvalidArgument
+  /// if `least` bytes cannot be reserved.
   AddressSpace(Bytes bytes, Bytes least);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
@@ -27,16 +26,16 @@ class AddressSpace {
   Address base() const { return base_; }
   Bytes bytes() const { return bytes_; }
 
-  /// A free range of `bytes` (a multiple of the granularity), now taken; none when no gap is large enough.
+  /// Takes a free range of `bytes` (a multiple of the granularity); nothing if no gap is large enough.
   std::optional<Address> take(Bytes bytes);
 
-  /// Takes `bytes` at the window's end for good.
+  /// Takes `bytes` at the end of the range permanently.
   Address set_aside(Bytes bytes);
 
-  /// Gives a range back. REQUIRES: `start` came from take() and was not given back since.
+  /// Frees a range. REQUIRES: `start` came from take() and is still taken.
   void give_back(Address start);
 
-  /// The taken range that `address` lies in.
+  /// The taken range that contains `address`.
   struct Range {
     Address start;
     Bytes bytes;
@@ -48,7 +47,7 @@ class AddressSpace {
 
   Address base_ = 0;
   Bytes bytes_ = 0;
-  Bytes allocatable_ = 0;  ///< without what was set aside
+  Bytes allocatable_ = 0;  ///< Without the bytes of set_aside().
   Address next_ = 0;
   std::map<Address, Bytes> taken_;
 };

@@ -12,10 +12,10 @@ DeviceMemory::DeviceMemory(int device, Bytes capacity, Bytes window, Feed& feed)
   counters_.capacity = capacity;
 }
 
-bool DeviceMemory::take_physical(Bytes bytes, Reason reason, Bytes asked) {
+bool DeviceMemory::take_physical(Bytes bytes, Reason reason, Bytes requested) {
   if (bytes > counters_.capacity - counters_.used) {
     ++counters_.refusals;
-    counters_.last_refusal = {.asked = asked, .reason = reason, .used_by = counters_.used_by};
+    counters_.last_refusal = {.requested = requested, .reason = reason, .used_by = counters_.used_by};
     return false;
   }
   counters_.used += bytes;
@@ -46,7 +46,7 @@ void DeviceMemory::publish(Happening kind, Address address, Bytes bytes, Reason 
 }
 
 std::optional<Address> DeviceMemory::allocate(Bytes bytes, Reason reason) {
-  // More than there is at all may be too much to be rounded up.
+  // A request above the capacity may overflow when rounded up.
   const Bytes rounded = bytes > counters_.capacity ? bytes : round_up(bytes, kGranularity);
   std::optional<Address> address;
   {
@@ -79,11 +79,11 @@ bool DeviceMemory::free(Address address) {
   return true;
 }
 
-bool DeviceMemory::charge(Bytes bytes, Reason reason, Bytes asked) {
+bool DeviceMemory::charge(Bytes bytes, Reason reason, Bytes requested) {
   if (bytes == 0) return true;
   {
     std::lock_guard lock(mutex_);
-    if (!take_physical(bytes, reason, asked)) return false;
+    if (!take_physical(bytes, reason, requested)) return false;
   }
   publish(Happening::kAllocated, 0, bytes, reason);
   return true;

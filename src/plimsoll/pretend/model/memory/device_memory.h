@@ -13,27 +13,27 @@
 
 namespace plimsoll::pretend {
 
-/// Physical memory is dealt in pieces of this size, as the driver deals it.
+/// The unit of physical memory, as in the driver.
 inline constexpr Bytes kGranularity = Bytes{2} << 20;
 
-/// A request that was not given, for want of memory.
+/// A request that was refused for lack of memory.
 struct Refusal {
-  Bytes asked = 0;
+  Bytes requested = 0;
   Reason reason{};
-  std::array<Bytes, kReasonCount> used_by{};  ///< what was taken at that moment
+  std::array<Bytes, kReasonCount> used_by{};  ///< The used bytes at that time.
 };
 
-/// What is taken on one device, in total and by reason, now and at the highest moment.
+/// The used bytes of one device, in total and by reason, now and at the peak.
 struct MemoryCounters {
   Bytes capacity = 0;
   Bytes used = 0;
   Bytes peak = 0;
-  std::array<Bytes, kReasonCount> used_by{};  ///< sums to `used`
-  std::array<Bytes, kReasonCount> peak_by{};  ///< as it was when `peak` was reached; sums to `peak`
-  std::uint64_t allocations = 0;              ///< taken so far
+  std::array<Bytes, kReasonCount> used_by{};  ///< Sums to `used`.
+  std::array<Bytes, kReasonCount> peak_by{};  ///< At the time of `peak`; sums to `peak`.
+  std::uint64_t allocations = 0;              ///< Number of allocations so far.
   std::uint64_t frees = 0;
   std::uint64_t refusals = 0;
-  Refusal last_refusal;  ///< meaningful where there was one
+  Refusal last_refusal;  ///< Valid if a request was refused.
 };
 
 /// The memory of one device: addresses without pages, and a count of physical bytes against a capacity.
@@ -41,26 +41,25 @@ struct MemoryCounters {
 ///     address space  |--seg--|   |--reserved for an expandable segment-----------|      |--seg--|
 ///     physical       [ 20MiB ]   [2][2][2]                                               [ 2MiB ]   <= capacity
 ///
-/// A plain allocation takes addresses and physical bytes together; the virtual-memory calls take them apart. Bytes
-/// charged without an address (context, NCCL's buffers, library handles) count against the same capacity.
-/// Thread-safe.
+/// A plain allocation takes addresses and physical bytes together; the virtual-memory calls take them separately. Bytes
+/// without an address (context, NCCL's buffers, library handles) count against the same capacity. Thread-safe.
 class DeviceMemory {
  public:
   DeviceMemory(int device, Bytes capacity, Bytes window, Feed& feed);
 
-  /// Physical memory and addresses together. None: out of memory.
+  /// Takes physical memory and addresses; nothing if out of memory.
   std::optional<Address> allocate(Bytes bytes, Reason reason = Reason::kSegments);
 
-  /// False: `address` is not the start of a live allocation.
+  /// Returns false if `address` is not the start of a live allocation.
   bool free(Address address);
 
-  /// Counts `bytes` that have no address of their own, of which the caller `asked` for some. False: out of memory,
-  /// nothing charged.
-  bool charge(Bytes bytes, Reason reason, Bytes asked);
+  /// Counts `bytes` without an address, for a request of `requested`. Returns false, and counts nothing, if out of
+  /// memory.
+  bool charge(Bytes bytes, Reason reason, Bytes requested);
   bool charge(Bytes bytes, Reason reason) { return charge(bytes, reason, bytes); }
   void discharge(Bytes bytes, Reason reason);
 
-  // The virtual-memory calls. A handle stands for physical bytes; it lives while it is unreleased or mapped somewhere.
+  // The virtual-memory calls. A handle represents physical bytes. It lives until it is released and unmapped.
   using Handle = std::uint64_t;
   std::optional<Handle> create(Bytes bytes);
   bool retain(Handle handle);
@@ -72,13 +71,13 @@ class DeviceMemory {
   bool unmap(Address address, Bytes bytes);
   std::optional<Handle> handle_at(Address address) const;
 
-  /// Addresses for the device's variables; their bytes are part of the context's.
+  /// Addresses for the device's variables. Their bytes are part of the context.
   static constexpr Bytes kVariables = Bytes{1} << 30;
   Address variables() const { return variables_; }
 
   bool contains(Address address) const { return space_.contains(address); }
 
-  /// The allocation (or reservation) that `address` lies in.
+  /// The allocation or reservation that contains `address`.
   std::optional<AddressSpace::Range> range_of(Address address) const;
 
   MemoryCounters counters() const;
@@ -94,9 +93,9 @@ class DeviceMemory {
     Handle handle;
   };
 
-  bool take_physical(Bytes bytes, Reason reason, Bytes asked);
+  bool take_physical(Bytes bytes, Reason reason, Bytes requested);
   void give_physical(Bytes bytes, Reason reason);
-  /// The bytes that went with the last reference.
+  /// The bytes that the last reference freed.
   std::optional<Bytes> drop_reference(Handle handle);
   void publish(Happening kind, Address address, Bytes bytes, Reason reason) const;
 

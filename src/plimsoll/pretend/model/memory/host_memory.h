@@ -8,8 +8,8 @@
 
 namespace plimsoll::pretend {
 
-/// Host memory that the driver knows of. Unlike device memory it is real: scripts read and write it.
-/// Pages come when they are touched. Thread-safe.
+/// The host memory that the driver knows. It is real memory, unlike device memory: scripts read and write it. Pages
+/// exist after the first touch. Thread-safe.
 class HostMemory {
  public:
   enum class Kind { kPinned, kRegistered, kManaged };
@@ -19,24 +19,24 @@ class HostMemory {
     Bytes bytes;
     Kind kind;
     unsigned flags;
-    int device;  ///< the current device when it was made
+    int device;  ///< The current device at the time of the allocation.
   };
 
-  /// None: the process could not get it.
+  /// Returns nothing if the process cannot get the memory.
   std::optional<void*> allocate(Bytes bytes, Kind kind, unsigned flags, int device);
-  /// False: not the start of an allocation of ours.
+  /// Returns false if `start` is not the start of an allocation of ours.
   bool free(void* start);
-  /// False: part of it is known already.
+  /// Returns false if part of the range is already known.
   bool add(void* start, Bytes bytes, unsigned flags, int device);
-  /// False: not the start of a registered range.
+  /// Returns false if `start` is not the start of a registered range.
   bool remove(void* start);
   std::optional<Range> find(const void* pointer) const;
 
-  /// Makes the bytes zeros. Of large allocations of ours the pages are given back instead of written: what is read of
-  /// them is zeros all the same, and a job that copies its gradients to the host needs no room for them.
+  /// Sets the bytes to zero. For large allocations of ours it releases the pages instead, which then read as zeros. So
+  /// a job that copies its gradients to the host needs no memory for them.
   void zero(void* start, Bytes bytes);
 
-  Bytes pinned() const;  ///< pinned and registered
+  Bytes pinned() const;  ///< Pinned and registered.
   Bytes pinned_peak() const;
   Bytes managed() const;
 

@@ -11,7 +11,7 @@ MemoryPool::~MemoryPool() {
 
 std::optional<Address> MemoryPool::allocate(Bytes bytes) {
   std::lock_guard lock(mutex_);
-  if (bytes > memory_.counters().capacity) {  // It may be too much to be rounded up.
+  if (bytes > memory_.counters().capacity) {  // May overflow when rounded up.
     memory_.charge(bytes, Reason::kSegments);
     return std::nullopt;
   }
@@ -50,7 +50,7 @@ void MemoryPool::shrink_to(Bytes least) {
 
 void MemoryPool::synchronized() {
   std::lock_guard lock(mutex_);
-  // A threshold close to 2^64 means "keep everything", and cannot be rounded up.
+  // A threshold close to 2^64 means "keep everything" and would overflow when rounded up.
   if (counters_.threshold < counters_.reserved) shrink_to(counters_.threshold);
 }
 

@@ -10,12 +10,12 @@
 
 namespace plimsoll::pretend {
 
-/// A stream-ordered memory pool (cudaMallocAsync). The driver backs such a pool with physical memory that it remaps
-/// freely, so a pool does not fragment: it holds what is in use, rounded up to its chunk, and keeps freed memory until
-/// a synchronisation finds more than `threshold` held, or until it is trimmed. Thread-safe.
+/// A stream-ordered memory pool (cudaMallocAsync). The driver remaps physical memory freely, so a pool does not
+/// fragment. It holds the used bytes, rounded up to its chunk. It keeps freed memory until a synchronisation finds more
+/// than `threshold` held, or until a trim. Thread-safe.
 class MemoryPool {
  public:
-  /// By which a pool grows. Seen in the reserved bytes that the default pool reports; not documented by the vendor.
+  /// The growth step of a pool. Observed in the reserved bytes of the default pool; the vendor does not document it.
   static constexpr Bytes kChunk = Bytes{32} << 20;
   static constexpr Bytes kAlignment = 512;
 

@@ -9,16 +9,16 @@
 
 namespace plimsoll::pretend {
 
-/// The pools that a program made on one device. A pool that is destroyed while memory of it is in use lives on until
-/// the last of it is freed, as the driver has it. Thread-safe.
+/// The pools that the program made on one device. A destroyed pool lives until its memory is free, as in the driver.
+/// Thread-safe.
 class MemoryPools {
  public:
   MemoryPool* create(int device, DeviceMemory& memory);
-  /// False: not one of these.
+  /// Returns false if `pool` is not one of these.
   bool destroy(MemoryPool* pool);
   bool contains(const MemoryPool* pool) const;
   std::optional<Address> allocate(MemoryPool& pool, Bytes bytes);
-  /// False: no pool of these has it.
+  /// Returns false if no pool here has the address.
   bool free(Address address);
   void synchronized();
 

@@ -8,7 +8,7 @@
 namespace plimsoll::pretend {
 namespace {
 
-/// True when all that other streams captured comes before something that the origin has come to.
+/// Whether the origin waits for all work that other streams captured.
 bool joined(const Capture& capture) {
   if (capture.streams.size() == 1) return true;
   std::unordered_set<const GraphNode*> before;

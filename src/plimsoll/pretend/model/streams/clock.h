@@ -7,20 +7,19 @@
 namespace plimsoll::pretend {
 
 /// The device's clock, on which events complete. It ticks once for each launch, copy and fill. An event recorded at
-/// tick t completes at t + lag; with a lag of 0, the default, at once. Whenever the host waits for anything, the clock
-/// runs on by the lag, so that all that was recorded before has completed.
+/// tick t completes at t + lag; with a lag of 0, the default, at once. When the host waits for anything, the clock
+/// advances by the lag, so all events recorded before have completed.
 ///
-/// A device that gets no more work comes to the end of what it has, so whoever polls does not poll for ever. How long
-/// that takes depends on who asks. A thread that never gave the device work (NCCL's watchdog, which a process group
-/// waits for when it is destroyed) knows only time, and is soon told. A thread that did is told much later: torch's
-/// allocator polls too, at every allocation, and what it finds is to depend on launches and not on how fast this
-/// machine is.
+/// After a while without work, a device has completed everything, so that polling ends. The delay depends on the thread
+/// that asks. A thread that never gave the device work gets a short one: NCCL's watchdog, on which the end of a process
+/// group waits, knows only time. A thread that did gets a long one: torch's allocator polls at every allocation, and
+/// its result must depend on launches, not on the speed of this machine.
 ///
 /// Thread-safe.
 class Clock {
  public:
   using Duration = std::chrono::nanoseconds;
-  /// How long a device has had no work before it has done all of it, for a thread that asks.
+  /// The time without work after which a device has completed all its work, by asking thread.
   struct Patience {
     Duration of_workers = std::chrono::seconds(30);
     Duration of_others = std::chrono::milliseconds(100);
@@ -38,7 +37,7 @@ class Clock {
     if (lag_ != 0) now_.fetch_add(lag_, std::memory_order_relaxed);
   }
 
-  /// When an event completes that is recorded now.
+  /// The tick at which an event recorded now completes.
   std::uint64_t record() noexcept {
     if (lag_ != 0) note_work();
     return now_.load(std::memory_order_relaxed) + lag_;
@@ -55,7 +54,7 @@ class Clock {
   const std::uint64_t lag_;
   const Patience patience_;
   std::atomic<std::uint64_t> now_{0};
-  std::atomic<Duration::rep> worked_at_{0};  ///< of the machine's steady clock
+  std::atomic<Duration::rep> worked_at_{0};  ///< In the machine's steady clock.
 };
 
 }  // namespace plimsoll::pretend

@@ -19,7 +19,7 @@ const char* Functions::kernel_name(const void* key) {
     std::stable_sort(kernels_.begin(), kernels_.end(), before);
     sorted_ = true;
   }
-  // Of several entries for one key the newest counts: a library that was closed may have left its own behind.
+  // If a key has several entries, the newest counts: an unloaded library may have left its own.
   const auto after = std::upper_bound(kernels_.begin(), kernels_.end(), Kernel{key, nullptr}, before);
   return after != kernels_.begin() && std::prev(after)->key == key ? std::prev(after)->name : "?";
 }

@@ -10,24 +10,23 @@
 
 namespace plimsoll::pretend {
 
-/// What the process's GPU code registers: kernels and device variables. CUDA builds register tens of thousands of
-/// kernels when they are loaded, so adding is cheap and looking up pays for the order. Thread-safe.
+/// The kernels and device variables that the GPU code of the process registers. CUDA builds register tens of thousands
+/// of kernels at load time, so add is cheap and the first lookup sorts. Thread-safe.
 class Functions {
  public:
-  /// `key` is what launches name the kernel by; `name` must outlive the process's use of it (it is in a binary's data).
+  /// `key` identifies the kernel in launches. `name` points into the binary's data and must stay valid.
   void add_kernel(const void* key, const char* name);
-  /// "?" for a key that was never added.
+  /// "?" for an unknown key.
   const char* kernel_name(const void* key);
 
-  /// A kernel of a module that was loaded at run time: makes a key for it. The name is copied.
+  /// Makes a key for a kernel of a module loaded at run time. Copies the name.
   const void* make_kernel(const std::string& name);
 
-  /// A key for a variable of a module that was loaded at run time: the same for the same name.
+  /// Makes a key for a variable of a module loaded at run time: one key for each name.
   const void* name_key(const std::string& name);
 
   void add_variable(const void* key, Bytes bytes);
-  /// Where the variable lies in a device's area for variables, and its size. A variable that was never registered is
-  /// given a place of 4 KiB.
+  /// The place of a variable in a device's area for variables, and its size. An unregistered variable gets 4 KiB.
   struct Place {
     Bytes offset;
     Bytes bytes;
@@ -49,7 +48,7 @@ class Functions {
   Bytes next_offset_ = 0;
 };
 
-/// The process's. Never destroyed.
+/// The functions of the process. Never destroyed.
 Functions& functions();
 
 }  // namespace plimsoll::pretend

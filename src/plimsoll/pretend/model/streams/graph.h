@@ -11,18 +11,18 @@
 
 namespace plimsoll::pretend {
 
-/// One piece of work in a graph: the event that its execution reports, with a name of its own.
+/// One piece of work in a graph: the event that it reports, with a copy of the name.
 struct GraphNode {
   Event event;
   std::string name;
-  std::function<void()> host_work;       ///< done at each launch, when set
-  std::vector<GraphNode*> dependencies;  ///< the nodes that it waits for, of the same graph
+  std::function<void()> host_work;       ///< Runs at each launch, if set.
+  std::vector<GraphNode*> dependencies;  ///< The nodes of the same graph that it waits for.
   /// The bodies of a conditional node.
   std::vector<std::unique_ptr<class Graph>> children;
-  std::vector<Graph*> child_handles;  ///< the same, for a caller to keep for as long as the node lives
+  std::vector<Graph*> child_handles;  ///< The same as pointers, valid as long as the node, for the caller.
 };
 
-/// Recorded work, in the order in which it was captured, each piece with the pieces that it waits for.
+/// Recorded work in the order of capture, each piece with its dependencies.
 class Graph {
  public:
   Graph();
@@ -36,47 +36,47 @@ class Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes_;
 };
 
-/// A capture under way. Streams that wait for an event of a captured stream join it.
-/// Guarded by Machine::capture_mutex_.
+/// An active capture. A stream that waits for an event of a captured stream joins it. Guarded by
+/// Machine::capture_mutex_.
 struct Capture {
   enum class State { kActive, kInvalidated };
 
   std::uint64_t id = 0;
   Graph* graph = nullptr;
-  bool owns_graph = true;  ///< false: a graph of the caller's is captured into
+  bool owns_graph = true;  ///< False: the capture adds to the caller's graph.
   State state = State::kActive;
-  std::vector<struct Stream*> streams;  ///< the origin first
-  /// What the next piece of work on a stream waits for.
+  std::vector<struct Stream*> streams;  ///< The origin is the first.
+  /// The dependencies of the next work on each stream.
   std::unordered_map<const struct Stream*, std::vector<GraphNode*>> ends;
 };
 
-/// A capture as it was at one moment.
+/// A capture at one moment.
 struct CaptureView {
-  bool active = false;  ///< false: invalidated
+  bool active = false;  ///< False: invalidated.
   std::uint64_t id = 0;
   Graph* graph = nullptr;
   std::vector<GraphNode*> ends;
 };
 
-/// What a capture came to.
+/// The result of a capture.
 struct EndedCapture {
   enum class How {
     kDone,
-    kNotCaptured,  ///< the stream is in no capture
-    kNotOrigin,    ///< the capture did not begin on this stream, and goes on
+    kNotCaptured,  ///< The stream is not captured.
+    kNotOrigin,    ///< The capture began on another stream, and continues.
     kInvalidated,
-    kUnjoined,  ///< work of another stream is there that the origin never waited for
+    kUnjoined,  ///< The origin did not wait for the work of another stream.
   };
 
   How how = How::kDone;
-  Graph* graph = nullptr;  ///< the caller's to delete; null unless done
+  Graph* graph = nullptr;  ///< Owned by the caller; null unless done.
 };
 
-/// What became of a stream's wait for an event.
+/// The result of a stream's wait for an event.
 enum class Waited {
   kDone,
-  kOnDefaultStream,  ///< the default stream cannot join a capture, which is invalidated
-  kAcrossCaptures,   ///< the stream is in another capture than the event; both are invalidated
+  kOnDefaultStream,  ///< The default stream cannot join a capture, which is invalidated.
+  kAcrossCaptures,   ///< The stream and the event are in different captures; both are invalidated.
 };
 
 }  // namespace plimsoll::pretend

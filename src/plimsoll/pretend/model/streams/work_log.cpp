@@ -1,4 +1,4 @@
-// The feed as a file: what happens on streams, one line each. See control_c.h.
+// Writes the events of streams to a file, one line each. See control_c.h.
 
 #include <cinttypes>
 #include <cstdio>
@@ -79,6 +79,6 @@ class WorkLog {
 }  // namespace
 
 PLIMSOLL_API int plimsoll_log_work(const char* path) {
-  static auto* const log = new WorkLog;  // Never destroyed: other threads may still be at work.
+  static auto* const log = new WorkLog;  // Never destroyed: other threads may still use it.
   return log->write_to(path) ? 0 : -1;
 }
