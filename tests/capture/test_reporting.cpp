@@ -18,9 +18,11 @@ void report(std::uintptr_t address, std::int64_t bytes) {
 
 /// Represents torch's profiler.
 struct Profiler : c10::MemoryReportingInfoBase {
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override { heard += bytes; }
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    reported += bytes;
+  }
   bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t heard = 0;
+  std::int64_t reported = 0;
 };
 
 TEST_CASE("a device without its own source is observed through the profiler's channel") {
@@ -55,9 +57,9 @@ TEST_CASE("a profiler that already runs still receives reports") {
       report(0x2000, 32);
       CHECK(listener.total(kOther) == 32);
     }
-    CHECK(profiler->heard == 32);
+    CHECK(profiler->reported == 32);
     report(0x3000, 8);
-    CHECK(profiler->heard == 40);
+    CHECK(profiler->reported == 40);
     CHECK(listener.total(kOther) == 32);
   }
   const ReportingScope scope;

@@ -78,10 +78,10 @@ bool take_over(c10::DataPtr& pointer) {
 }
 
 /// Mirrors CachingHostAllocatorImpl::allocate (torch 2.13).
-Bytes counted_bytes(std::size_t asked) {
+Bytes counted_bytes(std::size_t requested) {
   using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
   const auto largest_rounded = std::min(Config::pinned_max_round_threshold(), Config::pinned_max_cached_size());
-  return asked <= largest_rounded ? std::bit_ceil(asked) : asked;
+  return requested <= largest_rounded ? std::bit_ceil(requested) : requested;
 }
 
 class HostTap final : public at::HostAllocator {

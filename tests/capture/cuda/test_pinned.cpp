@@ -34,9 +34,9 @@ at::HostAllocator& host_allocator() { return *at::getHostAllocator(at::kCUDA); }
 Bytes allocator_active() { return host_allocator().get_stats().active_bytes.current; }
 
 /// The CPU bytes that the listener received, without those of the ordinary CPU allocator: the pinned bytes.
-class Heard {
+class PinnedBytes {
  public:
-  explicit Heard(const RecordingListener& listener) : listener_(listener), before_(unexplained()) {}
+  explicit PinnedBytes(const RecordingListener& listener) : listener_(listener), before_(unexplained()) {}
   Bytes pinned() const { return unexplained() - before_; }
 
  private:
@@ -56,28 +56,28 @@ void copy_to_gpu(const at::Tensor& tensor) {
 TEST_CASE("pinned memory counts as host memory with the size of its block, until it is freed") {
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   {
     const auto whole = pinned(4096);
-    CHECK(heard.pinned() == 4096);
+    CHECK(counted.pinned() == 4096);
     const auto rounded = pinned(5000);
-    CHECK(heard.pinned() == 4096 + 8192);
+    CHECK(counted.pinned() == 4096 + 8192);
     REQUIRE(find(rounded));
     CHECK(find(rounded)->bytes == 8192);
     CHECK(listener.alive.at(find(rounded)->id).device == kCpu);
     CHECK(pinned(0).numel() == 0);
     const auto copied = at::zeros({300}, at::kFloat).pin_memory();
     CHECK(copied.is_pinned());
-    CHECK(heard.pinned() == 4096 + 8192 + 2048);
+    CHECK(counted.pinned() == 4096 + 8192 + 2048);
   }
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   CHECK(listener.defects.empty());
 }
 
 TEST_CASE("the pinned bytes equal the host allocator's count, also after frees on other threads") {
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   host_allocator().empty_cache();
   const auto active_before = allocator_active();
   std::mt19937 random(5);
@@ -95,11 +95,11 @@ TEST_CASE("the pinned bytes equal the host allocator's count, also after frees o
     }
     if (i % 5 != 0) continue;
     host_allocator().empty_cache();  // Checks the events: blocks that streams no longer use become inactive.
-    REQUIRE(heard.pinned() == allocator_active() - active_before);
+    REQUIRE(counted.pinned() == allocator_active() - active_before);
   }
   tensors.clear();
   host_allocator().empty_cache();
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   CHECK(allocator_active() == active_before);
   CHECK(listener.defects.empty());
 }
@@ -107,18 +107,18 @@ TEST_CASE("the pinned bytes equal the host allocator's count, also after frees o
 TEST_CASE("a block above the rounding threshold counts the requested bytes, as in the host allocator") {
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   host_allocator().empty_cache();
   const auto active_before = allocator_active();
   for (const auto* setting : {"pinned_max_round_threshold_mb:1", "pinned_max_cached_size_mb:1"}) {
     c10::CachingAllocator::setAllocatorSettings(setting);
     {
       const auto rounded = pinned(900'000), exact = pinned(1'500'000);
-      CHECK(heard.pinned() == 1_MiB + 1'500'000);
-      CHECK(heard.pinned() == allocator_active() - active_before);
+      CHECK(counted.pinned() == 1_MiB + 1'500'000);
+      CHECK(counted.pinned() == allocator_active() - active_before);
     }
     host_allocator().empty_cache();
-    CHECK(heard.pinned() == 0);
+    CHECK(counted.pinned() == 0);
     CHECK(allocator_active() == active_before);
     c10::CachingAllocator::setAllocatorSettings(
         "pinned_max_round_threshold_mb:1000000,pinned_max_cached_size_mb:1000000");
@@ -128,7 +128,7 @@ TEST_CASE("a block above the rounding threshold counts the requested bytes, as i
 TEST_CASE("concurrent allocations of pinned memory are all reported") {
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   host_allocator().empty_cache();
   const auto active_before = allocator_active();
   std::vector<at::Tensor> kept(4);
@@ -143,10 +143,10 @@ TEST_CASE("concurrent allocations of pinned memory are all reported") {
   }
   for (auto& thread : threads) thread.join();
   host_allocator().empty_cache();
-  CHECK(heard.pinned() == 4 * 32'768);
-  CHECK(heard.pinned() == allocator_active() - active_before);
+  CHECK(counted.pinned() == 4 * 32'768);
+  CHECK(counted.pinned() == allocator_active() - active_before);
   kept.clear();
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   CHECK(listener.defects.empty());
 }
 
@@ -154,33 +154,33 @@ TEST_CASE("a pinned tensor made without listeners can be adopted; its free and r
   auto tensor = pinned(3000);  // The tap, if installed, has no listener.
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   CHECK_FALSE(find(tensor));
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   REQUIRE(adopt(tensor));
   CHECK(adopt(tensor)->bytes == 4096);
   CHECK(adopt(tensor)->id == find(tensor)->id);
-  CHECK(heard.pinned() == 4096);
+  CHECK(counted.pinned() == 4096);
   tensor.resize_({6000});
   CHECK(tensor.is_pinned());
-  CHECK(heard.pinned() == 8192);
+  CHECK(counted.pinned() == 8192);
   tensor = at::Tensor();
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   CHECK(listener.defects.empty());
 }
 
 TEST_CASE("a pinned tensor that is older than the tap can be adopted") {
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   CHECK_FALSE(find(before_any_tap));
   CHECK(before_any_tap.storage().allocator() != &host_allocator());
   REQUIRE(adopt(before_any_tap));
-  CHECK(heard.pinned() == 128);
+  CHECK(counted.pinned() == 128);
   before_any_tap.resize_({200});
-  CHECK(heard.pinned() == 256);
+  CHECK(counted.pinned() == 256);
   before_any_tap = at::Tensor();
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
 }
 
 TEST_CASE("memory pinned outside the allocator, and memory that is not pinned, cannot be adopted") {
@@ -267,11 +267,11 @@ TEST_CASE("a host allocator that is set later is tapped: it receives every call,
   at::setHostAllocator(at::kCUDA, users);
   RecordingListener listener;
   const Subscription subscription(listener);
-  const Heard heard(listener);
+  const PinnedBytes counted(listener);
   CHECK(&host_allocator() != users);
   {
     const auto tensor = pinned(1000);
-    CHECK(heard.pinned() == 1024);
+    CHECK(counted.pinned() == 1024);
     auto& tap = host_allocator();
     users->calls = 0;
     copy_to_gpu(tensor);
@@ -288,7 +288,7 @@ TEST_CASE("a host allocator that is set later is tapped: it receives every call,
     CHECK(users->calls == 9);  // torch's own copy_data is not implemented.
     CHECK_FALSE(static_cast<bool>(tap.raw_deleter()));
   }
-  CHECK(heard.pinned() == 0);
+  CHECK(counted.pinned() == 0);
   CHECK(listener.defects.empty());
   at::setHostAllocator(at::kCUDA, &before);
 }

@@ -52,7 +52,7 @@ class CudaTrace {
     // The trace would miss the allocator of a device that is not initialised.
     at::globalContext().lazyInitDevice(c10::kCUDA);
     for (c10::DeviceIndex index = 0; index < c10::cuda::device_count(); ++index) devices_.emplace_back(index);
-    allocator::get()->attachAllocatorTraceTracker([this](const TraceEntry& entry) { heard(entry); });
+    allocator::get()->attachAllocatorTraceTracker([this](const TraceEntry& entry) { on_event(entry); });
     for (const auto& segment : allocator::snapshot().segments) find(segment);
     update_workspace_sizes();
     started_.store(true, std::memory_order_release);
@@ -104,7 +104,7 @@ class CudaTrace {
     Bytes unsettled_bytes = 0;
   };
 
-  void heard(const TraceEntry& entry) noexcept {
+  void on_event(const TraceEntry& entry) noexcept {
     auto& registry = Registry::of_process();
     const auto* address = reinterpret_cast<const void*>(entry.addr_);
     auto& device = devices_[entry.device_];
