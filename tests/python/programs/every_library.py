@@ -84,7 +84,7 @@ def files():  # cuFile
     gds("gds_deregister_buffer")(source.untyped_storage())
 
 
-def symmetric_memory():  # NVSHMEM, which is not pretended
+def symmetric_memory():  # NVSHMEM, which is not implemented
     try:
         from torch.distributed._symmetric_memory import empty, is_nvshmem_available, set_backend
     except ImportError:

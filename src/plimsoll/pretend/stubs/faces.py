@@ -95,10 +95,10 @@ _COUNT = re.compile(r"cuFile(Read|Write)")
 
 
 def stub(name: str, face: Face) -> str:
-    """The C function that stands for a call that is not pretended."""
+    """The C function of a stub."""
     call = f'plimsoll_fail_by_name("{name}", {face.status})'
     if _TEXT.fullmatch(name):
-        return f'const char* {name}(void) {{ {call}; return "{name} is not pretended"; }}'
+        return f'const char* {name}(void) {{ {call}; return "{name} is not implemented by Plimsoll"; }}'
     if _POINTER.fullmatch(name):
         return f"void* {name}(void) {{ {call}; return 0; }}"
     if _COUNT.fullmatch(name):
