@@ -81,7 +81,7 @@ PLIMSOLL_API int cusparseLtDenseDescriptorInit(const void* handle, void* out, st
 
 PLIMSOLL_API int cusparseLtStructuredDescriptorInit(const void* handle, void* out, std::int64_t rows, std::int64_t cols,
                                                     std::int64_t leading_dimension, std::uint32_t /*alignment*/,
-                                                    int value_type, int order, int /*sparsity: 2:4 is all there is*/) {
+                                                    int value_type, int order, int /*sparsity: only 2:4 exists*/) {
   return make_matrix(handle, out, rows, cols, leading_dimension, value_type, order, true);
 }
 

@@ -28,7 +28,7 @@ namespace plimsoll::pretend {
 struct Device {
   Device(int index, int card, const Profile& profile, Bytes window, std::uint64_t lag, Feed& feed);
 
-  const int index;  ///< The program's index of it.
+  const int index;  ///< The index in the program.
   const int card;   ///< The number of its card; it differs from `index` if some cards are hidden.
   DeviceMemory memory;
   MemoryPool default_pool;
@@ -128,8 +128,8 @@ class Machine {
   const MachineOptions options_;
   Feed feed_;
   HostMemory host_;
-  std::vector<std::unique_ptr<Device>>
-      devices_;  ///< If no card is shown: one device without memory, for calls that need no device.
+  /// If no card is shown: one device without memory, for calls that need no device.
+  std::vector<std::unique_ptr<Device>> devices_;
   int device_count_ = 0;
   std::mutex streams_mutex_;
   std::deque<Stream> streams_;

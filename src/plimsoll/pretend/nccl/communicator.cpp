@@ -70,8 +70,7 @@ int create(Communicator** out, int rank, int ranks, int device) {
   if (out == nullptr) return fail(kInvalidArgument, "the pointer to the communicator is null");
   *out = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks) return fail(kInvalidArgument, "rank %d of %d ranks", rank, ranks);
-  if (device < 0 || device >= machine().device_count())
-    return fail(kInvalidArgument, "device %d does not exist", device);
+  if (device < 0 || device >= machine().device_count()) return fail(kInvalidArgument, "unknown device %d", device);
   auto* communicator = new (std::nothrow) Communicator(rank, ranks, device);
   if (communicator == nullptr) return fail(kSystemError, "out of host memory");
   if (!communicator->take_base()) {

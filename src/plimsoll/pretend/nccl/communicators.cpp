@@ -101,8 +101,7 @@ PLIMSOLL_API int ncclCommShrink(Communicator* parent, const int* excluded, int c
   int before = 0;
   for (int i = 0; i < count; ++i) {
     if (excluded[i] < 0 || excluded[i] >= parent->ranks) return fail(kInvalidArgument, "rank %d", excluded[i]);
-    if (excluded[i] == parent->rank)
-      return fail(kInvalidArgument, "rank %d is excluded but made this call", parent->rank);
+    if (excluded[i] == parent->rank) return fail(kInvalidArgument, "rank %d excludes itself", parent->rank);
     if (excluded[i] < parent->rank) ++before;
   }
   return create(out, parent->rank - before, parent->ranks - count, parent->device);
