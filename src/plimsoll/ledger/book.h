@@ -87,8 +87,7 @@ class Book {
 
  private:
   enum Window : std::size_t { kRun, kStep, kPhaseInStep, kPhaseInRun, kFirstModule };
-  using PhasePeaks =
-      std::vector<std::optional<Peak>>;  ///< Indexed by phase. The peak of the current phase is in marks_.
+  using PhasePeaks = std::vector<std::optional<Peak>>;  ///< By phase; the current phase has its peak in marks_.
 
   void risen(Bytes bytes, Sequence at) {
     if (bytes != 0 && now_.balance.total() > lowest_) {
