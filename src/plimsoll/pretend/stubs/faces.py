@@ -1,4 +1,4 @@
-"""The vendor libraries that the pretend GPU stands for: one entry for each folder below plimsoll/pretend."""
+"""The vendor libraries of the pretend GPU: one entry for each face, a folder in plimsoll/pretend."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Face(NamedTuple):
-    name: str  # the folder's
+    name: str  # the folder
     library: str  # the SONAME without its number
-    numbers: tuple[str, str]  # the SONAME's number with CUDA 12 and with CUDA 13, where torch does not ask for one
-    symbols: str  # what belongs to the library, as a regular expression
-    exports: tuple[str, ...]  # the same for the linker: its globs know no classes
-    status: int  # what the library answers to a call that it does not support
-    version_node: str | None  # "soname": the SONAME is also the symbols' version; None: they carry none
-    header: str | None = None  # where CUDA's own headers declare it, and its sources need them
+    numbers: tuple[str, str]  # the SONAME's number for CUDA 12 and CUDA 13, if torch does not need the library
+    symbols: str  # regular expression of the library's symbols
+    exports: tuple[str, ...]  # the same as linker globs, which have no character classes
+    status: int  # the library's status for an unsupported call
+    version_node: str | None  # "soname": the symbols have the SONAME as version; None: no version
+    header: str | None = None  # the CUDA header that declares it and that its sources include
 
     def declared(self, text: str) -> set[str]:
         """The functions that a header declares."""
@@ -28,15 +28,15 @@ class Face(NamedTuple):
         return soname if self.version_node == "soname" else self.version_node
 
     def is_soname(self, soname: str) -> bool:
-        """True also where a wheel carries the library itself, under a name with a hash: libcusparseLt-294d6944.so.0."""
+        """Also true for a library inside a wheel, with a hash in its name: libcusparseLt-294d6944.so.0."""
         stem = self.library[: -len(".so")]
         return re.fullmatch(re.escape(stem) + r"(-[0-9a-f]{8})?\.so(\.\d+)*", soname) is not None
 
 
-# In the order in which a symbol without a version is looked up: the longer prefixes first.
-# The status codes are "not supported" where the library has such a code (CUDA 801, cuBLAS 15, cuDNN 3000, cuSPARSE 10,
-# cuSOLVER 9, cuFFT 16, NVML 3, CUPTI 27, cuFile 5008, NVSHMEM 3), else the one nearest to it: cuRAND's architecture
-# mismatch, NCCL's invalid usage, NVRTC's and nvJitLink's internal error, NVTX's "not tracked".
+# In the lookup order for symbols without a version: longer prefixes first.
+# The status is "not supported" if the library has that code (CUDA 801, cuBLAS 15, cuDNN 3000, cuSPARSE 10, cuSOLVER 9,
+# cuFFT 16, NVML 3, CUPTI 27, cuFile 5008, NVSHMEM 3), otherwise the nearest code: cuRAND's architecture mismatch,
+# NCCL's invalid usage, NVRTC's and nvJitLink's internal error, NVTX's "not tracked".
 _FACES = (
     Face(
         "runtime",
@@ -81,11 +81,11 @@ def face_of_symbol(name: str) -> Face | None:
 
 
 def without_version(name: str) -> str:
-    """A function's name as a program writes it: cuMemAlloc for cuMemAlloc_v2, and for the forms that go to a thread's own stream."""
+    """A function's name in source code: cuMemAlloc for cuMemAlloc_v2 and for the forms of the per-thread stream."""
     return re.sub(r"(_v\d+)?(_ptds|_ptsz)?$", "", name)
 
 
-# Calls that return text, or a pointer where null says "none", or a count where a negative number is the error.
+# Functions that return text, a pointer (null: an error) or a count (negative: an error).
 _TEXT = re.compile(
     r"(cudaGetError|cublas(Lt)?GetStatus|cusparse(Lt)?GetError|cudnnGetError|ncclGetError|nvrtcGetError|nvmlError)"
     r"(String|Name)|ncclGetLastError"
