@@ -47,7 +47,7 @@ struct Profile {
 };
 
 /// Reads a profile from JSON text. `origin` names the text in messages. Throws FormatError with the field's name if a
-/// field is missing, has the wrong type, is negative, or is zero without permission.
+/// field is missing, has the wrong type, is negative, or is zero but must not be.
 Profile parse_profile(std::string_view json, const std::string& origin);
 
 /// Reads a profile from a file. Throws FormatError as parse_profile, or if the file cannot be read.
