@@ -1,4 +1,4 @@
-"""The stub generator on a torch of a few lines, made with the machine's compiler."""
+"""The stub generator on a tiny torch, compiled on this machine."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ class SmallTorch(unittest.TestCase):
         return path
 
     def object(self, source):
-        """Compiles what a face defines itself, and returns its path."""
+        """Compiles the objects of a face, and returns their path."""
         path = os.path.join(self.folder, "by_hand.o")
         subprocess.run(["cc", "-c", "-fPIC", "-x", "c", "-", "-o", path], input=source, text=True, check=True)
         return path
@@ -58,7 +58,7 @@ class SmallTorch(unittest.TestCase):
         return self.library(self.torch_lib, "libtorch_cuda.so", source, needs)
 
     def generate(self, *arguments):
-        """The exit code and what was said."""
+        """Returns the exit code and the output."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = generate.main(list(arguments))
@@ -89,7 +89,7 @@ class SmallTorch(unittest.TestCase):
         )
         self.assertEqual(self.text("runtime.map"), "libcudart.so.13 { global: cuda*; __cuda*; local: *; };\n")
 
-    def test_what_the_objects_define_needs_no_stub(self):
+    def test_functions_of_the_objects_need_no_stub(self):
         self.torch("int cudaMalloc(void); int cudaFree(void); int use(void) { return cudaMalloc() + cudaFree(); }")
         self.plan()
         source = (
@@ -104,7 +104,7 @@ class SmallTorch(unittest.TestCase):
         self.assertNotIn("cudaMalloc", text)
         self.assertIn('long long cudaFree(void) { return plimsoll_fail_by_name("cudaFree", 801); }', text)
 
-    def test_what_a_header_declares_besides_gets_a_stub_unless_it_is_pretended_in_another_version(self):
+    def test_other_functions_of_a_header_get_a_stub_unless_another_version_is_implemented(self):
         self.torch("int cudaMalloc(void); int use(void) { return cudaMalloc(); }")
         self.plan()
         source = "int cudaMalloc(void) { return 0; } int cudaEventElapsed(void) { return 0; } int cudaPack_v2(void) { return 0; }"
@@ -120,46 +120,46 @@ class SmallTorch(unittest.TestCase):
             )
         out = os.path.join(self.folder, "stubs_runtime.c")
         plan = os.path.join(self.plan_folder, "plan.json")
-        code, said = self.generate(
+        code, output = self.generate(
             "stubs", "--plan", plan, "--face", "runtime", "--out", out, "--header", header, by_hand
         )
-        self.assertEqual(code, 0, said)
+        self.assertEqual(code, 0, output)
         self.assertEqual(generate._stub_names(out), {"cudaMemAdvise"})
 
-    def test_a_symbol_of_no_known_library_is_named(self):
+    def test_a_symbol_of_an_unknown_library_is_named(self):
         self.torch("int nvdreamStart(void); int use(void) { return nvdreamStart(); }")
-        code, said = self.plan()
+        code, output = self.plan()
         self.assertEqual(code, 1)
-        self.assertIn("nvdreamStart (needed by libtorch_cuda.so)", said)
+        self.assertIn("nvdreamStart (needed by libtorch_cuda.so)", output)
 
-    def test_what_torch_defines_itself_is_not_the_vendors(self):
+    def test_torchs_own_symbols_do_not_belong_to_a_vendor(self):
         own = self.library(self.torch_lib, "libc10.so", "int cudnnLookalike(void) { return 0; }")
         self.torch("int cudnnLookalike(void); int use(void) { return cudnnLookalike(); }", [own, self.runtime()])
         self.assertEqual(self.plan()[0], 0)
         self.assertEqual(self.planned()["faces"]["cudnn"]["symbols"], {})
 
-    def test_data_is_refused(self):
+    def test_a_data_symbol_is_refused(self):
         self.torch("extern int cudaTable[4]; int* use(void) { return cudaTable; }")
-        code, said = self.plan()
+        code, output = self.plan()
         self.assertEqual(code, 1)
-        self.assertIn("cudaTable", said)
-        self.assertIn("as data", said)
+        self.assertIn("cudaTable", output)
+        self.assertIn("as data", output)
 
     def test_a_cpu_build_is_planned_without_torch(self):
         self.torch("int use(void) { return 0; }", [])
-        code, said = self.plan()
+        code, output = self.plan()
         self.assertEqual(code, 0)
-        self.assertIn("not a CUDA build", said)
+        self.assertIn("not a CUDA build", output)
         self.assertIn("set(plimsoll_has_torch OFF)", self.text("libraries.cmake"))
 
     def test_another_major_version_of_cuda_is_refused(self):
         old = self.library(self.vendor, "libcudart.so.11", "int cudaFree(void) { return 0; }")
         self.torch("int cudaFree(void); int use(void) { return cudaFree(); }", [old])
-        code, said = self.plan()
+        code, output = self.plan()
         self.assertEqual(code, 1)
-        self.assertIn("torch needs libcudart.so.11; CUDA 12 and 13 are supported", said)
+        self.assertIn("torch needs libcudart.so.11; CUDA 12 and 13 are supported", output)
 
-    def test_a_library_that_the_wheel_brings_along_is_stood_for(self):
+    def test_a_vendor_library_inside_the_wheel_is_replaced(self):
         brought = self.library(self.torch_lib, "libcusparseLt-294d6944.so.0", "int cusparseLtInit(void) { return 0; }")
         self.torch("int cusparseLtInit(void); int use(void) { return cusparseLtInit(); }", [brought, self.runtime()])
         self.assertEqual(self.plan()[0], 0)
@@ -167,10 +167,10 @@ class SmallTorch(unittest.TestCase):
         self.assertEqual(entry["soname"], "libcusparseLt-294d6944.so.0")
         self.assertEqual((entry["node"], entry["symbols"]), (None, {"cusparseLtInit": None}))
 
-    # What torch asks for at run time: the tables of its libraries do not show it.
+    # Names that torch looks up at run time, which are not in the symbol tables.
     BY_NAME = 'const char* const names[] = {"cuMemMap", "cuda is busy", "nvmlInit_v2"}; int cudaFree(void);'
 
-    def test_a_name_that_torch_looks_up_itself_is_needed_as_it_is(self):
+    def test_a_name_that_torch_looks_up_itself_is_needed_exactly(self):
         self.library(
             self.torch_lib, "libc10_cuda.so", self.BY_NAME + "int use(void) { return cudaFree(); }", [self.runtime()]
         )
@@ -178,13 +178,13 @@ class SmallTorch(unittest.TestCase):
         self.assertEqual(self.planned()["faces"]["driver"]["by_name"], {"cuMemMap": ["cuMemMap"]})
         self.assertEqual(self.planned()["faces"]["nvml"]["by_name"], {"nvmlInit_v2": ["nvmlInit_v2"]})
 
-    def test_a_name_that_the_runtime_looks_up_may_have_a_version(self):
+    def test_a_name_that_the_runtime_looks_up_can_have_a_version(self):
         source = self.BY_NAME + "int cudaGetDriverEntryPoint(void); int use(void) { return cudaGetDriverEntryPoint(); }"
         self.library(self.torch_lib, "libc10_cuda.so", source, [self.runtime()])
         self.plan()
         self.assertIn("cuMemMap_v2", self.planned()["faces"]["driver"]["by_name"]["cuMemMap"])
 
-    def test_a_name_that_nothing_answers_for_gets_a_stub(self):
+    def test_a_name_without_an_implementation_gets_a_stub(self):
         self.library(self.torch_lib, "libc10_cuda.so", self.BY_NAME, [self.runtime()])
         self.plan()
         out = os.path.join(self.folder, "stubs_driver.c")
@@ -202,18 +202,20 @@ class SmallTorch(unittest.TestCase):
         for face in FACES.values():
             source = "int cudaFree(void) { return 0; }" if face.name == "runtime" else "int none;"
             self.library(ours, face.soname(13), source)
-        code, said = self.generate("verify", "--plan", os.path.join(self.plan_folder, "plan.json"), "--libraries", ours)
+        code, output = self.generate(
+            "verify", "--plan", os.path.join(self.plan_folder, "plan.json"), "--libraries", ours
+        )
         self.assertEqual(code, 1)
-        self.assertIn("libcudart.so.13 lacks cudaMalloc", said)
-        self.assertIn("libcuda.so.1 lacks cuMemMap, which torch asks for by name", said)
-        self.assertIn("libcudart.so.13 has cudaFree as unversioned, not as libcudart.so.13", said)
+        self.assertIn("libcudart.so.13 lacks cudaMalloc", output)
+        self.assertIn("libcuda.so.1 lacks cuMemMap, which torch looks up by name", output)
+        self.assertIn("libcudart.so.13 has cudaFree as unversioned, not as libcudart.so.13", output)
 
-    def test_a_folder_without_libraries_is_said(self):
-        code, said = self.plan()
+    def test_a_folder_without_libraries_is_reported(self):
+        code, output = self.plan()
         self.assertEqual(code, 1)
-        self.assertIn("is this the lib folder of an installed torch?", said)
+        self.assertIn("is this the lib folder of an installed torch?", output)
 
-    def test_a_file_that_is_no_elf_file_is_said(self):
+    def test_a_file_that_is_not_elf_is_reported(self):
         path = os.path.join(self.folder, "text.o")
         with open(path, "w", encoding="utf-8") as file:
             file.write("not machine code " * 8)
@@ -235,7 +237,7 @@ class Faces(unittest.TestCase):
         self.assertEqual(face_of_soname("libcudart.so.12").name, "runtime")
         self.assertIsNone(face_of_soname("libcudadevrt.so.1"))
 
-    def test_a_stub_returns_what_its_kind_of_call_returns(self):
+    def test_a_stub_returns_the_type_of_its_function(self):
         self.assertIn("const char* ncclGetErrorString(void)", stub("ncclGetErrorString", FACES["nccl"]))
         self.assertIn("void* nvshmem_malloc(void)", stub("nvshmem_malloc", FACES["nvshmem"]))
         self.assertIn("return -(long long)plimsoll_fail_by_name", stub("cuFileRead", FACES["cufile"]))

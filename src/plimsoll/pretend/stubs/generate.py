@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the pretend libraries fit the installed torch.
+"""Fits the pretend libraries to the installed torch, in three steps of the build.
 
-Three steps, each called by the build:
-  plan    reads the undefined symbols of torch's libraries, and the names that libc10_cuda.so asks the driver and NVML
-          for at run time, finds out which vendor library each belongs to, and writes what CMake and the linker need to
-          know: SONAMEs and symbol versions. A symbol that belongs to no library known here ends the build with its name.
-  stubs   writes, for one library, a function that fails by name for every symbol that torch needs or asks for and that
-          the library's own objects do not define; and, of the runtime and the driver, for every other function that
-          CUDA's headers declare: what extensions need of them is theirs to choose, and a library without it would not
-          even load.
-  verify  looks into the finished libraries: every vendor symbol of torch must be there, in the right library and with
-          the right version; then loads torch's libraries onto them, which must work and print nothing.
+  plan    reads the undefined symbols of torch's libraries, and the names that libc10_cuda.so looks up in the driver and
+          NVML at run time. Assigns each to a vendor library, and writes SONAMEs and symbol versions for CMake and the
+          linker. A symbol of an unknown library stops the build with the symbol's name.
+  stubs   writes stubs for one library: for every symbol that torch needs and the library's own objects do not define.
+          For the runtime and the driver also for every other function in CUDA's headers, because extensions may need
+          any of them in order to load.
+  verify  checks the finished libraries: every vendor symbol of torch must be in the right library with the right
+          version. Then loads torch's libraries with them, which must work and print nothing.
 
-Without torch (no --torch-lib) the plan holds the default SONAMEs and no symbols.
+Without torch (no --torch-lib) the plan has the default SONAMEs and no symbols.
 """
 
 from __future__ import annotations
@@ -33,24 +31,24 @@ SUPPORTED_CUDA = (12, 13)
 
 
 class GenerateError(Exception):
-    """The message is for the person who builds."""
+    """An error with a message for the user of the build."""
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------
 
 
 class Needs:
-    """What torch's libraries leave to the vendor's: SONAMEs by face, and symbols with their versions by face."""
+    """The vendor libraries and symbols that torch's libraries need: SONAMEs by face, and symbols with versions by face."""
 
     def __init__(self, torch_lib: str) -> None:
         paths = sorted(glob.glob(os.path.join(torch_lib, "*.so*")))
         if not paths:
             raise GenerateError(f"no shared library in {torch_lib}: is this the lib folder of an installed torch?")
-        # A vendor's library that the wheel brings along is stood for like any other.
+        # A vendor library inside the wheel is replaced too.
         self.libraries = [Elf(path) for path in paths if face_of_soname(os.path.basename(path)) is None]
         self.sonames: dict[str, str] = {}
         self.symbols: dict[str, dict[str, str | None]] = {name: {} for name in FACES}
-        # By name: the symbols of which one must be there to answer for it.
+        # For each name that is looked up at run time: its possible symbols, of which one must exist.
         self.by_name: dict[str, dict[str, list[str]]] = {name: {} for name in FACES}
         self._find_sonames()
         self._find_symbols()
@@ -72,36 +70,36 @@ class Needs:
         own_files = {os.path.basename(library.path) for library in self.libraries}
         own_files |= {library.soname for library in self.libraries if library.soname}
         elsewhere = self._defined_elsewhere(own_files)
-        strangers: list[str] = []
+        unknown: list[str] = []
         for library in self.libraries:
             for symbol in library.undefined.values():
                 if symbol.file is not None and face_of_soname(symbol.file) is None:
-                    continue  # A version of glibc's, libstdc++'s, ...: its own file answers for it.
+                    continue  # A symbol of glibc, libstdc++ and so on.
                 if symbol.file is None and (symbol.name in elsewhere or _is_python(symbol.name)):
                     continue
                 face = face_of_soname(symbol.file) if symbol.file else face_of_symbol(symbol.name)
                 if face is None:
                     if not symbol.weak:
-                        strangers.append(f"{symbol.name} (needed by {os.path.basename(library.path)})")
+                        unknown.append(f"{symbol.name} (needed by {os.path.basename(library.path)})")
                     continue
                 if symbol.type == "data":
                     raise GenerateError(
                         f"torch needs {symbol.name} of {face.soname(13)} as data, not as a function: "
-                        f"a stub cannot stand for it, plimsoll/pretend/{face.name} must define it"
+                        f"a stub cannot replace it, plimsoll/pretend/{face.name} must define it"
                     )
                 if symbol.version is not None or symbol.name not in self.symbols[face.name]:
                     self.symbols[face.name][symbol.name] = symbol.version
-        if strangers:
+        if unknown:
             raise GenerateError(
-                "these symbols of torch belong to no library known to plimsoll/pretend/stubs/faces.py:\n  "
-                + "\n  ".join(sorted(set(strangers)))
+                "these symbols of torch belong to no library in plimsoll/pretend/stubs/faces.py:\n  "
+                + "\n  ".join(sorted(set(unknown)))
             )
 
     def _find_names(self) -> None:
         for library in self.libraries:
             if os.path.basename(library.path) != "libc10_cuda.so":
                 continue
-            # Torch 2.5 to 2.7 take a name as it is (dlsym); later ones have the runtime find the function's version.
+            # torch 2.5 to 2.7 look up the exact name (dlsym); in later versions the runtime finds the function's version.
             runtime_finds_it = any(name.startswith("cudaGetDriverEntryPoint") for name in library.undefined)
             endings = ("_v3", "_v2", "") if runtime_finds_it else ("",)
             for name in library.texts("cu[A-Z][A-Za-z]+[0-9]*(?:_v[0-9])?"):
@@ -110,7 +108,7 @@ class Needs:
                 self.by_name["nvml"][name] = [name]
 
     def _defined_elsewhere(self, own_files: set[str]) -> set[str]:
-        """What torch's libraries define for each other, and what the machine's libraries beside them define."""
+        """The symbols that torch's own libraries and the other libraries of the machine define."""
         names: set[str] = set()
         for library in self.libraries:
             names.update(library.defined)
@@ -126,7 +124,7 @@ class Needs:
         return names
 
     def cuda_major(self) -> int | None:
-        """None: not a CUDA build."""
+        """None if this is not a CUDA build."""
         soname = self.sonames.get("runtime")
         if soname is None:
             return None
@@ -146,7 +144,7 @@ def _find_library(soname: str, search_path: list[str]) -> str | None:
 
 
 def _node(face: Face, soname: str, symbols: dict[str, str | None]) -> str | None:
-    """The version node that most of the face's symbols carry in torch."""
+    """The most frequent version node of the face's symbols in torch."""
     versions = Counter(version for version in symbols.values() if version is not None)
     if versions:
         return versions.most_common(1)[0][0]
@@ -163,7 +161,7 @@ def _version_script(face: Face, node: str | None, symbols: dict[str, str | None]
 
 
 def _cuda_version(torch_lib: str) -> str:
-    """As CUDA writes it: 12040 for 12.4. Empty where torch does not say it."""
+    """CUDA's version number: 12040 for 12.4. Empty if torch does not report it."""
     try:
         with open(os.path.join(torch_lib, os.pardir, "version.py"), encoding="utf-8") as file:
             found = re.search(r"^cuda\b[^=\n]*=\s*'(\d+)\.(\d+)", file.read(), re.MULTILINE)
@@ -220,18 +218,18 @@ def stubs(arguments: argparse.Namespace) -> None:
     missing = set(entry["symbols"]) - by_hand
     missing |= {name for name, answers in entry["by_name"].items() if by_hand.isdisjoint(answers)}
     lines = [
-        f"/* Generated: what torch needs of {face.library} and plimsoll/pretend/{face.name} does not pretend. */",
+        f"/* Generated: the functions of {face.library} that torch needs and plimsoll/pretend/{face.name} does not define. */",
         "int plimsoll_fail_by_name(const char* function, int status);",
         *(stub(name, face) for name in sorted(missing)),
     ]
     if arguments.header:
         with open(arguments.header, encoding="utf-8", errors="replace") as file:
             declared = face.declared(file.read())
-        # Who asks the driver for a function gets its newest form: that must not be a stub where an older one is pretended.
+        # A lookup in the driver finds the newest form of a function: not a stub if an older form is implemented.
         known = {without_version(name) for name in by_hand | missing}
         others = {name for name in declared if without_version(name) not in known}
         lines += [
-            f"/* What else {os.path.basename(arguments.header)} declares. */",
+            f"/* The other functions of {os.path.basename(arguments.header)}. */",
             *(stub(name, face) for name in sorted(others)),
         ]
     _write(arguments.out, "\n".join(lines) + "\n")
@@ -250,27 +248,27 @@ def verify(arguments: argparse.Namespace) -> None:
         library = Elf(path)
         paths.append(path)
         if library.soname != entry["soname"]:
-            defects.append(f"{path} calls itself {library.soname}, not {entry['soname']}")
+            defects.append(f"{path} has the SONAME {library.soname}, not {entry['soname']}")
         for symbol, version in entry["symbols"].items():
             found = library.defined.get(symbol)
             if found is None:
                 defects.append(f"{entry['soname']} lacks {symbol}")
-            elif version is not None and found.version != version:  # No version asked for: any will do.
+            elif version is not None and found.version != version:  # Without a version, any matches.
                 defects.append(f"{entry['soname']} has {symbol} as {found.version or 'unversioned'}, not as {version}")
-        for name_asked, answers in entry["by_name"].items():
+        for name_needed, answers in entry["by_name"].items():
             if not any(answer in library.defined for answer in answers):
-                defects.append(f"{entry['soname']} lacks {name_asked}, which torch asks for by name")
+                defects.append(f"{entry['soname']} lacks {name_needed}, which torch looks up by name")
         stub_names = _stub_names(os.path.join(arguments.stubs, f"stubs_{name}.c")) if arguments.stubs else set()
-        asked_for = set(entry["symbols"]) | set(entry["by_name"])
-        generated += len(asked_for & stub_names)
-        others += len(stub_names - asked_for)
-        by_hand += len(asked_for - stub_names)
+        needed = set(entry["symbols"]) | set(entry["by_name"])
+        generated += len(needed & stub_names)
+        others += len(stub_names - needed)
+        by_hand += len(needed - stub_names)
     if defects:
         raise GenerateError("the pretend libraries do not fit torch:\n  " + "\n  ".join(sorted(defects)))
     if document["torch_lib"]:
         _load_torch(document["torch_lib"], paths)
-    rest = f"; {others} that torch does not ask for fail by name" if others else ""
-    print(f"{by_hand} vendor symbols pretended, {generated} fail by name, none is missing{rest}")
+    rest = f"; {others} that torch does not need fail by name" if others else ""
+    print(f"{by_hand} vendor symbols implemented, {generated} fail by name, none missing{rest}")
     if arguments.stamp:
         with open(arguments.stamp, "w", encoding="utf-8") as file:
             file.write("fits\n")
@@ -283,7 +281,7 @@ def _stub_names(path: str) -> set[str]:
 
 
 def _load_torch(torch_lib: str, pretend: list[str]) -> None:
-    """Loads torch's CUDA libraries, every symbol bound at once, in a process with ours preloaded."""
+    """Loads torch's CUDA libraries with all symbols bound at once, in a process that has ours preloaded."""
     order = ("libc10_cuda.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so", "libcaffe2_nvrtc.so")
     torch = [path for path in (os.path.join(torch_lib, name) for name in order) if os.path.exists(path)]
     program = (
@@ -300,7 +298,7 @@ def _load_torch(torch_lib: str, pretend: list[str]) -> None:
     )
     if done.returncode != 0 or done.stdout:
         raise GenerateError(
-            f"loading torch onto the pretend libraries (exit code {done.returncode}) said:\n{done.stdout}"
+            f"loading torch onto the pretend libraries (exit code {done.returncode}) printed:\n{done.stdout}"
         )
 
 
@@ -313,7 +311,7 @@ def _load(path: str) -> dict:
 
 
 def _write(path: str, text: str) -> None:
-    """Leaves a file that would not change alone, so that nothing is built again for it."""
+    """Does not touch an unchanged file, so that nothing is rebuilt for it."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     try:
         with open(path, encoding="utf-8") as file:
@@ -337,14 +335,14 @@ def main(argv: list[str] | None = None) -> int:
     stubbing.add_argument("--plan", required=True)
     stubbing.add_argument("--face", required=True, choices=sorted(FACES))
     stubbing.add_argument("--out", required=True)
-    stubbing.add_argument("--header", help="where the library's functions are declared")
+    stubbing.add_argument("--header", help="the header with the library's functions")
     stubbing.add_argument("objects", nargs="*", help="the face's compiled objects")
     stubbing.set_defaults(run=stubs)
     verifying = commands.add_parser("verify")
     verifying.add_argument("--plan", required=True)
     verifying.add_argument("--libraries", required=True, help="folder of the finished libraries")
     verifying.add_argument("--stubs", help="folder of the generated sources, to count them")
-    verifying.add_argument("--stamp", help="file to write when all is well")
+    verifying.add_argument("--stamp", help="file to write on success")
     verifying.set_defaults(run=verify)
     arguments = parser.parse_args(argv)
     try:
