@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plimsoll/cli/changes.h"
+#include "plimsoll/cli/search/changes.h"
 #include "plimsoll/job/model.h"
 
 namespace test_changes {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/fit_candidates.h"
+#include "plimsoll/cli/search/fit_candidates.h"
 #include "plimsoll/job/model.h"
 
 namespace test_fit_candidates {
@@ -9,12 +9,11 @@ namespace test_fit_candidates {
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
 using plimsoll::job::Job;
-using Search = FitOptions::Search;
 
 namespace {
 
-FitField field(const FitOptions& options, const Job& job = {}, const std::string& model = "llama3-8b") {
-  return fit_field(options, job, plimsoll::job::find_model(model));
+FitField field(const FitRange& range, const Job& job = {}, const std::string& model = "llama3-8b") {
+  return fit_field(range, job, plimsoll::job::find_model(model));
 }
 
 std::vector<std::int64_t> values(const FitField& field) {

@@ -2,7 +2,7 @@
 
 #include "cli/fake_planning.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/fit_search.h"
+#include "plimsoll/cli/search/fit_search.h"
 
 namespace test_fit_search {
 

@@ -60,11 +60,10 @@ TEST_CASE("libraries for another interpreter come from the script that makes the
   std::ofstream(home.path() / "scripts/pretend_for.py")
       << "import sys\nassert sys.argv[1:] == ['--python', '" << home.python().string() << "'], sys.argv\nprint('"
       << (home.path() / "build/pretend").string() << "')\n";
-  RunOptions options;
-  options.python = home.python().string();
-  CHECK(find_interpreter(options, home.installation()).library_folder == home.path() / "build/pretend");
+  std::string python = home.python().string();
+  CHECK(find_interpreter(python, home.installation()).library_folder == home.path() / "build/pretend");
   std::ofstream(home.path() / "scripts/pretend_for.py") << "raise SystemExit(2)\n";
-  CHECK_THROWS_WITH_AS(find_interpreter(options, home.installation()),
+  CHECK_THROWS_WITH_AS(find_interpreter(python, home.installation()),
                        doctest::Contains("CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13 are supported"),
                        InvalidArgument);
 }
@@ -130,19 +129,18 @@ TEST_CASE("a command that is in no package belongs to the sources that it was bu
 
 TEST_CASE("a package runs its own interpreter, by any of its names, and no other") {
   const FakePackage package;
-  RunOptions options;
-  options.python = (package.python().parent_path() / "python3").string();
-  CHECK(find_interpreter(options, package.installation()).python == package.python());
+  std::string python = (package.python().parent_path() / "python3").string();
+  CHECK(find_interpreter(python, package.installation()).python == package.python());
   // The same program, but of another environment: it may have another torch.
-  options.python = package.other_python().string();
+  python = package.other_python().string();
   const std::string message = "--python: the plimsoll in " + package.path().string() +
                               " is installed for the torch of " + package.python().string() +
                               "; libraries for that of " + package.other_python().string() +
                               " can only be built from the sources. Install plimsoll for that interpreter too, or use "
                               "./plimsoll of the source tree";
-  CHECK_THROWS_WITH_AS(find_interpreter(options, package.installation()), message.c_str(), InvalidArgument);
-  options.python = "/nowhere/python";
-  CHECK_THROWS_WITH_AS(find_interpreter(options, package.installation()), "--python: /nowhere/python does not exist",
+  CHECK_THROWS_WITH_AS(find_interpreter(python, package.installation()), message.c_str(), InvalidArgument);
+  python = "/nowhere/python";
+  CHECK_THROWS_WITH_AS(find_interpreter(python, package.installation()), "--python: /nowhere/python does not exist",
                        InvalidArgument);
 }
 

@@ -4,30 +4,21 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/call_command.h"
 #include "cli/fake_home.h"
-#include "plimsoll/base/errors.h"
-#include "plimsoll/cli/commands/commands.h"
 
 namespace test_run_command {
 
 using namespace plimsoll::cli;
-using plimsoll::InvalidArgument;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Result {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-Result run(const FakeHome& home, RunOptions options = {}) {
-  if (options.script.empty()) options.script = home.script().string();
-  std::ostringstream out;
-  std::ostringstream err;
-  const int exit_code = run_command(options, home.installation(), {.out = out, .err = err});
-  return {exit_code, out.str(), err.str()};
+/// `plimsoll run` with these options and a script.
+Called run(const FakeHome& home, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), "run");
+  options.push_back(home.script().string());
+  return call(options, home.installation(), {});
 }
 
 /// A shell command that leaves a record with these fields beside the obligatory ones.
@@ -75,10 +66,7 @@ TEST_CASE("the report goes as deep into modules as asked for, and explains the p
   CHECK(plain.find("  Activation  1.00 KiB  100.0 %  results of forward") != std::string::npos);
   CHECK(plain.find("a.b.c") == std::string::npos);
   CHECK(plain.find("cause by cause") == std::string::npos);
-  RunOptions options;
-  options.depth = 3;
-  options.explain = true;
-  const std::string explained = run(home, options).out;
+  const std::string explained = run(home, {"--depth", "3", "--explain"}).out;
   CHECK(explained.find("\n  a.b.c ") != std::string::npos);
   CHECK(explained.find("\nThe peak, cause by cause: 1.00 KiB active; step 1, backward\n  1.00 KiB  100.0 %  saved\n") !=
         std::string::npos);
@@ -88,60 +76,58 @@ TEST_CASE("the child is told whether to look for categories, and how deep into m
   const FakeHome home("printf '%s' \"$PLIMSOLL_RUN\" > \"${0%/.plimsoll/*}/settings\"");
   run(home);
   CHECK(contents(home.path() / "settings").find("\"categories\":true,\"depth\":2,") != std::string::npos);
-  RunOptions options;
-  options.categories = false;
-  options.depth = 5;
-  run(home, options);
+  run(home, {"--no-categories", "--depth", "5"});
   CHECK(contents(home.path() / "settings").find("\"categories\":false,\"depth\":5,") != std::string::npos);
 }
 
 TEST_CASE("JSON to standard output moves the text to standard error") {
-  RunOptions options;
-  options.json = "-";
-  const Result result = run(FakeHome(leave_record("") + "echo printed by the script"), options);
+  const Called result = run(FakeHome(leave_record("") + "echo printed by the script"), {"--json", "-"});
   CHECK(result.out.starts_with("{\n  \"version\": 1,\n  \"fits\": true,\n  \"gpu\": {\n    \"name\": \"H100-80GB\","));
   CHECK(result.err.starts_with("\nfits: "));
 }
 
 TEST_CASE("quiet means no report, but the files that were asked for") {
   const FakeHome home(leave_record("") + "echo snap > \"$(dirname $record)/snapshot.pickle\"");
-  RunOptions options;
-  options.quiet = true;
-  options.json = (home.path() / "out.json").string();
-  options.snapshot = (home.path() / "out.pickle").string();
-  const Result result = run(home, options);
+  const fs::path json = home.path() / "out.json";
+  const fs::path snapshot = home.path() / "out.pickle";
+  const Called result = run(home, {"--quiet", "--json", json.string(), "--snapshot", snapshot.string()});
   CHECK(result.out.empty());
   CHECK(result.err.empty());
-  CHECK(contents(*options.json).starts_with("{\n  \"version\": 1,"));
-  CHECK(contents(*options.snapshot) == "snap\n");
+  CHECK(contents(json).starts_with("{\n  \"version\": 1,"));
+  CHECK(contents(snapshot) == "snap\n");
 }
 
-TEST_CASE("a snapshot that was never taken is said") {
+TEST_CASE("a snapshot that was not written is reported") {
   const FakeHome home(leave_record(""));
-  RunOptions options;
-  options.snapshot = (home.path() / "out.pickle").string();
-  CHECK(run(home, options).err.find("there is no snapshot") != std::string::npos);
-  CHECK_FALSE(fs::exists(*options.snapshot));
+  const fs::path snapshot = home.path() / "out.pickle";
+  CHECK(run(home, {"--snapshot", snapshot.string()}).err ==
+        "plimsoll: no snapshot was written: the script ended before that, or the temporary folder is full\n");
+  CHECK_FALSE(fs::exists(snapshot));
+}
+
+TEST_CASE("a missing package points to --python, unless that was given") {
+  const FakeHome home(
+      leave_record(",\"error\":{\"type\":\"ModuleNotFoundError\",\"message\":\"No module named 'x'\"}") + "exit 1");
+  const Called missing = run(home);
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.err ==
+        "plimsoll: the script needs a package that Plimsoll's own Python does not have. Name the interpreter that you "
+        "train with: plimsoll run --python /path/to/python script.py\n");
+  CHECK(run(FakeHome(leave_record(",\"error\":{\"type\":\"ValueError\",\"message\":\"\"}") + "exit 1")).err.empty());
 }
 
 TEST_CASE("the child gets the runner, the script and its arguments, the card and torchrun's variables") {
   const FakeHome home(
       "printf '%s\\n' \"$@\" \"$RANK/$WORLD_SIZE/$LOCAL_RANK\" \"$PLIMSOLL_GPUS\" > \"${0%/.plimsoll/*}/seen\"\n"
       "cat \"$PLIMSOLL_GPU_PROFILE\" > \"${0%/.plimsoll/*}/profile\"");
-  RunOptions options;
-  options.world_size = 16;
-  options.rank = 9;
-  options.gpu_memory = 40ULL << 30;
-  options.is_module = true;
-  options.script = "a.b";
-  options.arguments = {"--x", "y z"};
-  run(home, options);
+  call({"run", "--world-size", "16", "--rank", "9", "--gpu-memory", "40GiB", "-m", "a.b", "--x", "y z"},
+       home.installation(), {});
   CHECK(contents(home.path() / "seen") == home.installation().runner().string() + "\n-m\na.b\n--x\ny z\n9/16/1\n8\n");
   CHECK(contents(home.path() / "profile").find("\"memory_bytes\": 42949672960,") != std::string::npos);
 }
 
 TEST_CASE("a record that cannot be read is said, and the others count") {
-  const Result result = run(FakeHome(leave_record("") + "echo broken > $record/0.json"));
+  const Called result = run(FakeHome(leave_record("") + "echo broken > $record/0.json"));
   CHECK(result.err.find("plimsoll: 0.json is not a record") != std::string::npos);
   CHECK(result.out.starts_with("\nfits: "));
 }
@@ -151,23 +137,20 @@ TEST_CASE("bad input is refused before anything is started or written, and nothi
   const fs::path temporary = home.path() / "tmp";
   fs::create_directory(temporary);
   setenv("TMPDIR", temporary.c_str(), 1);
-  const auto refuse = [&](const auto& change, const char* message) {
-    RunOptions options;
-    options.script = home.script().string();
-    options.json = (home.path() / "out.json").string();
-    change(options);
+  const auto refuse = [&](std::vector<std::string> options, const char* message) {
+    options.insert(options.end(), {"--top", "3"});
+    if (options[0] != "--json") options.insert(options.end(), {"--json", (home.path() / "out.json").string()});
     CHECK_THROWS_WITH(run(home, options), doctest::Contains(message));
   };
-  std::ofstream(home.path() / "broken.json") << "{\"name\": \"mine\"}";
-  refuse([](RunOptions& o) { o.script = "/nowhere.py"; }, "no such script: /nowhere.py");
-  refuse([](RunOptions& o) { o.script = "/"; }, "/ is a folder");
-  refuse([](RunOptions& o) { o.gpu = "H10-80GB"; }, "unknown GPU 'H10-80GB'; did you mean H100-80GB?");
-  refuse([&](RunOptions& o) { o.gpu = (home.path() / "broken.json").string(); }, "field 'device_name' is missing");
-  refuse([](RunOptions& o) { o.rank = 1; }, "--rank 1 is not a rank of a job of 1");
-  refuse([](RunOptions& o) { o.json = "/nowhere/x.json"; }, "--json: cannot write /nowhere/x.json");
-  refuse([](RunOptions& o) { o.snapshot = "/nowhere/x.pickle"; }, "--snapshot: cannot write /nowhere/x.pickle");
-  refuse([](RunOptions& o) { o.python = "/nowhere/python"; }, "--python: /nowhere/python does not exist");
-  refuse([](RunOptions& o) { o.gpu_memory = 1 << 20; }, "--gpu-memory 1.00 MiB does not even hold the context");
+  const std::string broken = (home.path() / "broken.json").string();
+  std::ofstream(broken) << "{\"name\": \"mine\"}";
+  refuse({"--gpu", "H10-80GB"}, "unknown GPU 'H10-80GB'; did you mean H100-80GB?");
+  refuse({"--gpu", broken}, "field 'device_name' is missing");
+  refuse({"--rank", "1"}, "--rank 1 does not exist");
+  refuse({"--json", "/nowhere/x.json"}, "--json: cannot write /nowhere/x.json");
+  refuse({"--snapshot", "/nowhere/x.pickle"}, "--snapshot: cannot write /nowhere/x.pickle");
+  refuse({"--python", "/nowhere/python"}, "--python: /nowhere/python does not exist");
+  refuse({"--gpu-memory", "1MiB"}, "--gpu-memory 1.00 MiB does not even hold the context");
   CHECK_FALSE(fs::exists(home.path() / "started"));
   CHECK_FALSE(fs::exists(home.path() / "out.json"));
   CHECK(fs::is_empty(temporary));
@@ -177,15 +160,10 @@ TEST_CASE("bad input is refused before anything is started or written, and nothi
   unsetenv("TMPDIR");
 }
 
-TEST_CASE("the list of cards has every profile with its memory") {
-  const FakeHome home("exit 0");
-  std::ostringstream out;
-  std::ostringstream err;
-  CHECK(gpus_command(home.installation(), {.out = out, .err = err}) == 0);
-  CHECK(out.str().find("H100-80GB       79.11 GiB                 9.0  132  NVIDIA H100 80GB HBM3\n") !=
-        std::string::npos);
-  CHECK_THROWS_WITH_AS(gpus_command({"/nowhere", "/nowhere"}, {.out = out, .err = err}),
-                       doctest::Contains("no GPU profiles in /nowhere"), InvalidArgument);
+TEST_CASE("the message of a child that did not find what to run is bad usage") {
+  const FakeHome home("printf '%s' '-m no.such cannot be run: No module named no.such' > $record/bad_usage");
+  CHECK_THROWS_WITH_AS(call({"run", "-m", "no.such"}, home.installation(), {}),
+                       "-m no.such cannot be run: No module named no.such", plimsoll::InvalidArgument);
 }
 
 TEST_CASE("the whole command answers with exit code 2 and one message where it cannot go on") {

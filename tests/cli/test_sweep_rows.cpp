@@ -4,7 +4,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/output_file.h"
-#include "plimsoll/cli/sweep_rows.h"
+#include "plimsoll/cli/search/sweep_rows.h"
 
 namespace test_sweep_rows {
 

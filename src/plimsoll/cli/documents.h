@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "plimsoll/cli/options.h"
+#include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/streams.h"
 #include "plimsoll/report/plan_report.h"
 

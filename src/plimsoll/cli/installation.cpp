@@ -50,7 +50,7 @@ Interpreter with_libraries(const fs::path& python, const fs::path& folder, Layou
   return found;
 }
 
-Interpreter interpreter_of_package(const RunOptions& options, const Installation& package) {
+Interpreter interpreter_of_package(const std::optional<std::string>& named, const Installation& package) {
   const fs::path own = package.own_python();
   if (!is_program(own)) {
     const std::string reason = own.empty() ? " is not set" : " is " + own.string() + ", which is not a program";
@@ -58,7 +58,7 @@ Interpreter interpreter_of_package(const RunOptions& options, const Installation
                           ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that it is "
                           "installed for");
   }
-  const fs::path python = options.python ? find_program(*options.python, variable("PATH")) : own;
+  const fs::path python = named ? find_program(*named, variable("PATH")) : own;
   if (!is_same_interpreter(python, own)) {
     throw InvalidArgument("--python: the plimsoll in " + package.home.string() + " is installed for the torch of " +
                           own.string() + "; libraries for that of " + python.string() +
@@ -128,21 +128,21 @@ fs::path find_program(const std::string& program, const std::string& path) {
   throw InvalidArgument("--python: there is no " + program + " on PATH; give the path of an interpreter");
 }
 
-Interpreter find_interpreter(const RunOptions& options, const Installation& installation) {
+Interpreter find_interpreter(const std::optional<std::string>& named, const Installation& installation) {
   std::error_code error;
-  if (installation.is_package()) return interpreter_of_package(options, installation);
+  if (installation.is_package()) return interpreter_of_package(named, installation);
   if (!fs::exists(installation.runner(), error)) {
     throw InvalidArgument(installation.home.string() +
                           " is not the folder of plimsoll's sources; set PLIMSOLL_HOME to where they are");
   }
-  if (!options.python) {
+  if (!named) {
     if (!is_program(installation.own_python())) {
       throw InvalidArgument("there is no " + installation.own_python().string() + ": run ./plimsoll in " +
                             installation.home.string() + ", which sets it up, or name an interpreter with --python");
     }
     return with_libraries(installation.own_python(), installation.own_libraries(), installation.layout);
   }
-  const fs::path python = find_program(*options.python, variable("PATH"));
+  const fs::path python = find_program(*named, variable("PATH"));
   // Finds the libraries that fit this interpreter's torch, or builds them; says on standard error what it does.
   const fs::path script = installation.home / "scripts/pretend_for.py";
   const Captured answer = capture_child({"python3", script.string(), "--python", python.string()});

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
-
-#include "plimsoll/cli/options.h"
 
 namespace plimsoll::cli {
 
@@ -54,10 +53,10 @@ struct Interpreter {
   std::vector<std::filesystem::path> libraries;  ///< to preload, libcuda.so.1 first
 };
 
-/// The interpreter that was asked for with --python, or plimsoll's own.
+/// The interpreter that `python` (--python) names, otherwise plimsoll's own.
 /// Throws InvalidArgument that says what is missing and what to do: no such interpreter, a torch that is not a CUDA
 /// build or of an unknown version, no libraries; in a package, whose libraries fit one torch, any other interpreter.
-Interpreter find_interpreter(const RunOptions& options, const Installation& installation);
+Interpreter find_interpreter(const std::optional<std::string>& python, const Installation& installation);
 
 /// Every lib*.so.* in `folder`, sorted, libcuda.so.1 first: what a program that uses CUDA could ask the loader for.
 std::vector<std::filesystem::path> face_libraries(const std::filesystem::path& folder);

@@ -12,6 +12,8 @@
 namespace plimsoll::job {
 namespace {
 
+const std::vector<std::string> kBooleans = {"true", "false", "yes", "no", "on", "off", "1", "0"};
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// What is wrong with a text that is no whole number of the range, and what to do.
@@ -61,10 +63,10 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::string listed(std::span<const std::string> words) {
+std::string listed(std::span<const std::string> words, const std::string& last) {
   std::string text;
   for (std::size_t index = 0; index < words.size(); ++index) {
-    if (index > 0) text += index + 1 == words.size() ? " or " : ", ";
+    if (index > 0) text += index + 1 == words.size() ? last : ", ";
     text += words[index];
   }
   return text;
@@ -90,10 +92,12 @@ double parse_positive(const std::string& what, std::string_view text) {
   return number;
 }
 
+bool is_boolean(std::string_view text) {
+  return std::find(kBooleans.begin(), kBooleans.end(), lower(text)) != kBooleans.end();
+}
+
 bool parse_boolean(const std::string& what, std::string_view text) {
-  if (text.empty()) return true;
-  static const std::vector<std::string> kWords = {"true", "false", "yes", "no", "on", "off", "1", "0"};
-  return parse_word(what, text, kWords, "true or false") % 2 == 0;
+  return text.empty() || parse_word(what, text, kBooleans, "true or false") % 2 == 0;
 }
 
 Bytes parse_memory(const std::string& what, std::string_view text) {

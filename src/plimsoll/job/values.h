@@ -21,15 +21,17 @@ inline constexpr Bytes kMostMemory = Bytes{1} << 48;
 std::string in_quotes(std::string_view text);
 /// Of ASCII only, whatever the locale.
 std::string lower(std::string_view text);
-/// "a, b or c".
-std::string listed(std::span<const std::string> words);
+/// "a, b or c"; `last` stands before the last word.
+std::string listed(std::span<const std::string> words, const std::string& last = " or ");
 
 /// Digits only: no sign, no exponent, no separators.
 std::int64_t parse_whole(const std::string& what, std::string_view text, std::int64_t least,
                          std::int64_t most = kMostOfAnything);
 /// Finite, above 0.
 double parse_positive(const std::string& what, std::string_view text);
-/// true, yes, on, 1, and their opposites. Nothing is true: a bare flag.
+/// Whether parse_boolean reads `text`, which is not empty.
+bool is_boolean(std::string_view text);
+/// true, yes, on, 1, and their opposites. An empty text is true: a flag without a value.
 bool parse_boolean(const std::string& what, std::string_view text);
 /// From 1 to kMostMemory.
 Bytes parse_memory(const std::string& what, std::string_view text);

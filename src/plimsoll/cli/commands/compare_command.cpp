@@ -5,6 +5,8 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
+#include "plimsoll/cli/exit_codes.h"
+#include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/report/comparison.h"
 #include "plimsoll/report/json_reader.h"
 
@@ -13,12 +15,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+CommandShape compare_shape() {
+  return {.name = "compare",
+          .about = "Shows two reports side by side, and their differences.",
+          .words = "A.json B.json",
+          .most_words = 2,
+          .options = {depth_flag(), units_flag(), json_flag(), quiet_flag()},
+          .footer =
+              "Example:\n"
+              "  plimsoll plan llama3-8b --json a.json\n"
+              "  plimsoll plan llama3-8b --checkpoint full --json b.json\n"
+              "  plimsoll compare a.json b.json"};
+}
+
 report::ComparedReport read_document(const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw InvalidArgument("no such document: " + file);
   if (fs::is_directory(file, error)) throw InvalidArgument(file + " is a folder: name a document in it");
   std::ifstream stream(file, std::ios::binary);
-  // A larger one is refused anyway, and need not be in memory for that.
+  // A larger document is refused, so the rest need not be read.
   std::string text(report::kMostDocumentBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!stream && stream.gcount() == 0 && !stream.eof()) throw InvalidArgument("cannot read the document " + file);
@@ -26,16 +41,22 @@ report::ComparedReport read_document(const std::string& file) {
   return report::compared_from_json(text, file);
 }
 
+int run_compare(const CommandWords& words, const Context& context) {
+  const Streams& streams = context.streams;
+  const ReportOptions options = read_report_options(words);
+  if (words.words.size() < 2) {
+    throw UsageError("compare needs two documents: write them with --json of `plimsoll plan` or `plimsoll run`");
+  }
+  check_document(options.json, "--json");
+  const report::Comparison comparison = report::compare(read_document(words.words[0]), read_document(words.words[1]));
+  write_document(options.json, [&] { return report::to_json(comparison); }, streams);
+  const bool aside = goes_to_stdout(options.json);
+  text_stream(streams, aside) << report::to_text(comparison, text_options(options, streams, aside)) << std::flush;
+  return kExitFits;
+}
+
 }  // namespace
 
-int compare_command(const CompareOptions& options, const Streams& streams) {
-  check_document(options.report.json, "--json");
-  const report::Comparison comparison = report::compare(read_document(options.a), read_document(options.b));
-  write_document(options.report.json, [&] { return report::to_json(comparison); }, streams);
-  const bool aside = goes_to_stdout(options.report.json);
-  text_stream(streams, aside) << report::to_text(comparison, text_options(options.report, streams, aside))
-                              << std::flush;
-  return 0;
-}
+Command compare_command() { return {compare_shape(), run_compare}; }
 
 }  // namespace plimsoll::cli

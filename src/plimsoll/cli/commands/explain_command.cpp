@@ -1,22 +1,41 @@
 #include <ostream>
 
-#include "plimsoll/cli/changes.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/jobs.h"
+#include "plimsoll/cli/exit_codes.h"
+#include "plimsoll/cli/grammar/common_flags.h"
+#include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
+#include "plimsoll/cli/search/changes.h"
 #include "plimsoll/report/text/plan_explanation.h"
 
 namespace plimsoll::cli {
+namespace {
 
-int explain_command(const ExplainOptions& options, const Installation& installation, const StartPlanning& start,
-                    const Streams& streams) {
+struct ExplainOptions {
+  JobOptions job;
+  ReportOptions report;
+  std::size_t processes;
+};
+
+CommandShape explain_shape() {
+  return job_command({.name = "explain",
+                      .about = "Lists the causes of the peak, and how much each single change would save.",
+                      .options = {processes_flag(), units_flag(), quiet_flag()},
+                      .footer =
+                          "Example:\n"
+                          "  plimsoll explain llama3-8b --gpus 8 --batch 2\n\n"
+                          "Exit codes: 0 it fits, 1 it could not be run, 2 bad usage or input, 3 it does not fit."});
+}
+
+int explain(const ExplainOptions& options, const Context& context) {
+  const auto& [installation, start, streams] = context;
   const ReadJob read = read_job(options.job);
   const architecture::Architecture model = model_of(read.job);
   check_job(read.job, model, installation);
   tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
-  // The job itself and each change at once: none needs to know of another.
+  // The job and all changes run at the same time.
   const std::vector<Change> changes = single_changes(read.job, model);
   std::vector<PlanRequest> requests = {request_for(read.job, installation)};
   if (!options.report.quiet) {
@@ -29,7 +48,7 @@ int explain_command(const ExplainOptions& options, const Installation& installat
     std::size_t done = 0;
     progress.show(0, requests.size(), "");
     outcomes = planning->run(requests, [&](std::size_t index, const PlanOutcome&) {
-      progress.show(++done, requests.size(), index == 0 ? "the job itself" : changes[index - 1].text);
+      progress.show(++done, requests.size(), index == 0 ? "the job" : changes[index - 1].text);
     });
   }
   const report::PlanReport report = report_or_throw(std::move(outcomes.at(0)));
@@ -38,7 +57,17 @@ int explain_command(const ExplainOptions& options, const Installation& installat
     savings.push_back({.change = changes[i - 1].text, .result = outcomes[i].report, .failure = outcomes[i].error});
   }
   streams.out << report::explanation_text(report, savings, text_options(options.report, streams)) << std::flush;
-  return report.fits() ? 0 : kExitOutOfMemory;
+  return report.fits() ? kExitFits : kExitDoesNotFit;
 }
+
+int run_explain(const CommandWords& words, const Context& context) {
+  return explain(
+      {.job = read_job_options(words), .report = read_report_options(words), .processes = read_processes(words)},
+      context);
+}
+
+}  // namespace
+
+Command explain_command() { return {explain_shape(), run_explain}; }
 
 }  // namespace plimsoll::cli

@@ -4,51 +4,96 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/fit_candidates.h"
-#include "plimsoll/cli/fit_search.h"
-#include "plimsoll/cli/jobs.h"
+#include "plimsoll/cli/exit_codes.h"
+#include "plimsoll/cli/grammar/common_flags.h"
+#include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
+#include "plimsoll/cli/search/fit_candidates.h"
+#include "plimsoll/cli/search/fit_search.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
 
-/// What is looked for cannot be given as well.
+using Takes = OptionShape::Takes;
+
+struct FitOptions {
+  JobOptions job;
+  ReportOptions report;
+  FitRange range;
+  std::size_t processes;
+};
+
+CommandShape fit_shape() {
+  return job_command(
+      {.name = "fit",
+       .about = "Finds the largest batch, the longest sequence or the fewest GPUs that fit.",
+       .options =
+           {{"--maximize", "batch|seq-len", "find the largest value that fits", Takes::kValue, "Search"},
+            {"--minimize", "gpus", "find the fewest GPUs that fit", Takes::kValue, "Search"},
+            {"--limit", "N", "the largest value to try (default: 65536 sequences, 16777216 tokens, 16384 GPUs)",
+             Takes::kValue, "Search"},
+            {"--multiple", "N",
+             "try only multiples of N (default: 128 for seq-len, 1 for batch; GPUs: 1 to 8, then multiples of 8)",
+             Takes::kValue, "Search"},
+            processes_flag(),
+            units_flag(),
+            json_flag(),
+            quiet_flag()},
+       .footer = "Examples:\n"
+                 "  plimsoll fit llama3-8b --gpus 8 --checkpoint selective --maximize batch\n"
+                 "  plimsoll fit llama3-70b --checkpoint full --minimize gpus\n\n"
+                 "Exit codes: 0 a value fits, 1 a job could not be run, 2 bad usage or input, 3 no value fits."});
+}
+
+Search read_search(const CommandWords& words) {
+  const auto most = words.option("--maximize");
+  const auto least = words.option("--minimize");
+  if (most.has_value() == least.has_value()) {
+    throw UsageError("give exactly one of --maximize batch, --maximize seq-len and --minimize gpus");
+  }
+  static const std::vector<std::string> kMost = {"batch", "seq-len"};
+  static const std::vector<std::string> kLeast = {"gpus"};
+  if (most) return static_cast<Search>(job::parse_word("--maximize", *most, kMost));
+  job::parse_word("--minimize", *least, kLeast);
+  return Search::kGpus;
+}
+
 void refuse_searched_flag(const FitOptions& options, const std::string& field) {
   const auto& flags = options.job.flags;
   const bool given =
       std::any_of(flags.begin(), flags.end(), [&](const job::Setting& flag) { return flag.name == field; });
   if (given) {
-    throw InvalidArgument("--" + field + " is what fit looks for: leave it out, or bound the search with --limit");
+    throw InvalidArgument("--" + field + " cannot be given: fit searches for it. To bound the search give --limit");
   }
 }
 
 std::string note_of(const report::Fit& fit, const FitField& field, const architecture::Architecture& model) {
   const bool most = fit.direction == report::Fit::Direction::kMaximize;
   std::string note = field.note;
-  // Rotary positions go on for ever, but a model is good for those it has seen.
+  // Rotary positions have no end, but a model was trained on some of them only.
   if (fit.what == "seq-len" && fit.limit.value_or(0) > model.positions && model.rope_theta != 0) {
-    note += " The model's config says that it was made for " + std::to_string(model.positions) + " positions.";
+    note += " The model's config states " + std::to_string(model.positions) + " positions.";
   }
-  note += std::string(note.empty() ? "" : " ") + "Every value tried was run; that a job which fits also fits with " +
-          (most ? "a smaller " : "more ") + fit.what + " is assumed.";
+  const std::string others = most ? "smaller values of " + fit.what : "more GPUs";
+  note += std::string(note.empty() ? "" : " ") + "Only the values listed were run. Jobs with " + others +
+          " are assumed to fit.";
   return note.starts_with(' ') ? note.substr(1) : note;
 }
 
-}  // namespace
-
-int fit_command(const FitOptions& options, const Installation& installation, const StartPlanning& start,
-                const Streams& streams) {
-  refuse_searched_flag(options, searched_field(options.search));
+int fit(const FitOptions& options, const Context& context) {
+  const auto& [installation, start, streams] = context;
+  refuse_searched_flag(options, searched_field(options.range.search));
   const ReadJob read = read_job(options.job);
   const architecture::Architecture model = model_of(read.job);
-  const FitField field = fit_field(options, read.job, model);
+  const FitField field = fit_field(options.range, read.job, model);
   const job::Job first = job_with(read.job, field.name, field.candidates.value(0));
   check_job(first, model, installation);
   check_document(options.report.json, "--json");
   tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
   const auto planning = start(options.processes);
-  const bool least = options.search == FitOptions::Search::kGpus;
+  const bool least = options.range.search == Search::kGpus;
   const FitQuestion question{
       .what = field.name,
       .direction = least ? report::Fit::Direction::kMinimize : report::Fit::Direction::kMaximize,
@@ -70,7 +115,21 @@ int fit_command(const FitOptions& options, const Installation& installation, con
   write_document(options.report.json, [&] { return report::to_json(fit); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
   text_stream(streams, aside) << report::to_text(fit, text_options(options.report, streams, aside)) << std::flush;
-  return fit.limit ? 0 : kExitOutOfMemory;
+  return fit.limit ? kExitFits : kExitDoesNotFit;
 }
+
+int run_fit(const CommandWords& words, const Context& context) {
+  const FitRange range{
+      .search = read_search(words), .limit = words.whole("--limit", 1), .multiple = words.whole("--multiple", 1)};
+  return fit({.job = read_job_options(words),
+              .report = read_report_options(words),
+              .range = range,
+              .processes = read_processes(words)},
+             context);
+}
+
+}  // namespace
+
+Command fit_command() { return {fit_shape(), run_fit}; }
 
 }  // namespace plimsoll::cli

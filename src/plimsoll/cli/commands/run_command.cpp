@@ -1,14 +1,21 @@
+#include <unistd.h>
+
 #include <fstream>
 #include <ostream>
+#include <sstream>
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/card.h"
-#include "plimsoll/cli/checks.h"
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/commands/commands.h"
+#include "plimsoll/cli/exit_codes.h"
+#include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/cli/process/environment.h"
+#include "plimsoll/cli/run_options.h"
+#include "plimsoll/job/fields.h"
+#include "plimsoll/job/values.h"
 #include "plimsoll/report/gpu_of.h"
 #include "plimsoll/report/run_report.h"
 
@@ -16,6 +23,131 @@ namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+using Takes = OptionShape::Takes;
+
+/// Torch is compiled for at most so many GPUs (C10_COMPILE_TIME_MAX_GPUS).
+constexpr std::int64_t kMostGpusPerNode = 120;
+
+OptionShape of_the_run(OptionShape option, const std::string& help = "") {
+  option.group = "Options";
+  if (!help.empty()) option.help = help;
+  return option;
+}
+
+CommandShape run_shape() {
+  return {
+      .name = "run",
+      .about = "Runs a script on a simulated GPU, and reports the memory of its peak.",
+      .details = "Everything after the script, or after `-m module`, belongs to the script.",
+      .words = "(script.py | -m module) [ARGUMENTS]",
+      .rest_is_script = true,
+      .options =
+          {of_the_run(job_flag("gpu")),
+           of_the_run(job_flag("gpu-memory")),
+           {"--gpus-per-node", "N",
+            "GPUs in one machine, and GPUs that the script sees (default: 8, or the world size if that is less)"},
+           {"--world-size", "N", "ranks of the job (default: 1)"},
+           {"--rank", "N", "the rank to run (default: 0)"},
+           {"--python", "PATH",
+            "the Python interpreter, with a CUDA build of torch and the script's packages (default: Plimsoll's own)"},
+           of_the_run(job_flag("alloc-conf")),
+           {"--event-lag", "N", "kernel launches until an event completes; 0: at once (default: 0)"},
+           {"--steps", "N", "stop the script after N optimizer steps (default: run to the end)"},
+           {"--json", "FILE|-",
+            "write the JSON document to this file; -: to standard output, and the script's output to standard error",
+            Takes::kValue, "Output"},
+           {"--snapshot", "FILE", "write torch's memory snapshot to this file, for pytorch.org/memory_viz",
+            Takes::kValue, "Output"},
+           {"--top", "N", "lines of code to list (default: 10)", Takes::kValue, "Output"},
+           {"--depth", "N", "depth of the module table; 0: only the root (default: 2)", Takes::kValue, "Output"},
+           {"--explain", "", "list the causes of the peak too", Takes::kNothing, "Output"},
+           {"--no-categories", "", "skip the breakdown by category, module and cause", Takes::kNothing, "Output"},
+           {"--quiet", "", "print no report", Takes::kNothing, "Output"}},
+      .hints = {{{"--gpus", "--nproc-per-node", "--nproc_per_node"},
+                 "give --world-size, the number of ranks (and --gpu, the name of the GPU)"},
+                {{"--nnodes"}, "give --world-size, the ranks of all nodes together, and --gpus-per-node"}},
+      .footer =
+          "Examples:\n"
+          "  plimsoll run train.py --batch-size 4\n"
+          "  plimsoll run --gpu A100-40GB --world-size 64 --rank 3 --steps 2 -m my.package.train --config big.toml\n"
+          "  plimsoll run --python ~/venv/bin/python --explain --depth 3 train.py\n"
+          "  plimsoll run --gpu-memory 40GiB --json report.json --snapshot memory.pickle train.py\n\n"
+          "Exit codes: the script's own; 1 it could not be run, 2 bad usage or input, 3 it ran out of memory."};
+}
+
+/// The script and its arguments, which stand after the options.
+void read_script(std::vector<std::string> words, RunOptions& options) {
+  if (words.empty()) throw UsageError("no script given: write plimsoll run script.py, or plimsoll run -m module");
+  if (words[0].starts_with("-m")) {
+    options.is_module = true;
+    words[0].erase(0, 2);
+    if (words[0].empty()) words.erase(words.begin());
+    if (words.empty()) throw UsageError("-m needs the name of a module, as in -m my.package.train");
+  }
+  options.script = words[0];
+  options.arguments.assign(words.begin() + 1, words.end());
+}
+
+RunOptions read_run_options(const CommandWords& words) {
+  job::Job job;  // Its fields read the flags that a job has too.
+  for (const char* name : {"gpu", "gpu-memory", "alloc-conf"}) {
+    const job::Field& field = job::find_field(name);
+    if (const auto text = words.option(field.flag())) field.set(job, *text);
+  }
+  RunOptions options{.gpu = job.gpu,
+                     .gpu_memory = job.gpu_memory,
+                     .gpus_per_node = words.whole("--gpus-per-node", 1, kMostGpusPerNode),
+                     .world_size = words.whole("--world-size", 1).value_or(1),
+                     .rank = words.whole("--rank", 0).value_or(0),
+                     .python = words.option("--python"),
+                     .alloc_conf = job.alloc_conf,
+                     .event_lag = words.whole("--event-lag", 0).value_or(0),
+                     .steps = words.whole("--steps", 1),
+                     .json = words.file("--json"),
+                     .snapshot = words.file("--snapshot"),
+                     .top = words.whole("--top", 1).value_or(10),
+                     .explain = words.has("--explain"),
+                     .depth = words.whole("--depth", 0, 64).value_or(2),
+                     .categories = !words.has("--no-categories"),
+                     .quiet = words.has("--quiet"),
+                     .is_module = false,
+                     .script = "",
+                     .arguments = {}};
+  read_script(words.words, options);
+  if (options.rank >= options.world_size) {
+    throw InvalidArgument("--rank " + std::to_string(options.rank) + " does not exist: the ranks of --world-size " +
+                          std::to_string(options.world_size) + " are 0 to " + std::to_string(options.world_size - 1));
+  }
+  if (options.explain && !options.categories) {
+    throw UsageError("--explain and --no-categories exclude each other: give one of them");
+  }
+  if (options.snapshot == "-") throw InvalidArgument("--snapshot needs the name of a file: a snapshot is binary");
+  return options;
+}
+
+/// Only Python knows whether a module exists: see check_usage.
+void check_script(const RunOptions& options) {
+  if (options.is_module) return;
+  std::error_code error;
+  const fs::file_status status = fs::status(options.script, error);
+  if (!fs::exists(status)) throw InvalidArgument("no such script: " + options.script);
+  if (fs::is_directory(status)) {
+    throw InvalidArgument(options.script + " is a folder: give a script in it, or -m with the name of a package");
+  }
+  if (access(options.script.c_str(), R_OK) != 0) {
+    throw InvalidArgument("the script " + options.script + " cannot be read");
+  }
+}
+
+/// Throws the child's message if it did not find what it should run.
+void check_usage(const fs::path& record_folder) {
+  std::ifstream file(record_folder / "bad_usage", std::ios::binary);
+  if (!file) return;
+  std::ostringstream message;
+  message << file.rdbuf();
+  throw InvalidArgument(message.str());
+}
 
 bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 
@@ -38,7 +170,8 @@ std::vector<std::string> command_line(const RunOptions& options, const Interpret
   return arguments;
 }
 
-/// The files that were asked for. What goes wrong now is said, but is not worth the script's exit code.
+/// Writes the files that the user asked for. A failure is reported, and does not change the exit code: that is the
+/// script's.
 void write_outputs(const RunOptions& options, const report::RunReport& report, const fs::path& snapshot,
                    const Streams& streams) {
   try {
@@ -52,7 +185,8 @@ void write_outputs(const RunOptions& options, const report::RunReport& report, c
     if (fs::exists(snapshot, error)) {
       move_into_place(snapshot, *options.snapshot);
     } else {
-      streams.err << "plimsoll: there is no snapshot: the script ended before one could be taken\n";
+      streams.err
+          << "plimsoll: no snapshot was written: the script ended before that, or the temporary folder is full\n";
     }
   } catch (const InvalidArgument& error) {
     streams.err << "plimsoll: " << error.what() << "\n";
@@ -69,15 +203,20 @@ void print_report(const RunOptions& options, const report::RunReport& report, co
   (aside ? streams.err : streams.out) << "\n" << report::to_text(report, text) << std::flush;
 }
 
-}  // namespace
+/// Most scripts import more than torch, and Plimsoll's own interpreter does not have it.
+void hint_at_python(const RunOptions& options, const report::RunReport& report, const Streams& streams) {
+  if (options.python || !report.error || report.error->type != "ModuleNotFoundError") return;
+  streams.err << "plimsoll: the script needs a package that Plimsoll's own Python does not have. Name the interpreter "
+                 "that you train with: plimsoll run --python /path/to/python script.py\n";
+}
 
-int run_command(const RunOptions& options, const Installation& installation, const Streams& streams) {
-  check_numbers(options);
+int run_script(const RunOptions& options, const Context& context) {
+  const auto& [installation, start, streams] = context;
   check_script(options);
   const pretend::Profile profile = profile_for(options.gpu, options.gpu_memory, installation);
   if (options.json && !json_to_stdout(options)) check_writable(*options.json, "--json");
   if (options.snapshot) check_writable(*options.snapshot, "--snapshot");
-  const Interpreter interpreter = find_interpreter(options, installation);
+  const Interpreter interpreter = find_interpreter(options.python, installation);
 
   const TemporaryFolder folder;
   const fs::path records = folder.path() / "records";
@@ -104,9 +243,16 @@ int run_command(const RunOptions& options, const Installation& installation, con
   const Records found = read_records(records);
   for (const std::string& complaint : found.complaints) streams.err << "plimsoll: " << complaint << "\n";
   const report::RunReport report = merge(found.records, known_before(options, profile), exit);
+  hint_at_python(options, report, streams);
   write_outputs(options, report, snapshot, streams);
   print_report(options, report, streams);
-  return report.out_of_memory() ? kExitOutOfMemory : report.exit_code;
+  return report.out_of_memory() ? kExitDoesNotFit : report.exit_code;
 }
+
+int run_run(const CommandWords& words, const Context& context) { return run_script(read_run_options(words), context); }
+
+}  // namespace
+
+Command run_command() { return {run_shape(), run_run}; }
 
 }  // namespace plimsoll::cli

@@ -4,15 +4,45 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/jobs.h"
+#include "plimsoll/cli/exit_codes.h"
+#include "plimsoll/cli/grammar/common_flags.h"
+#include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
-#include "plimsoll/cli/sweep_rows.h"
+#include "plimsoll/cli/search/sweep_rows.h"
 #include "plimsoll/report/sweep.h"
 
 namespace plimsoll::cli {
 namespace {
 
-/// Runs the rows that are jobs, and gives each its report, or why it has none.
+using Takes = OptionShape::Takes;
+
+struct SweepOptions {
+  JobOptions job;
+  ReportOptions report;
+  std::optional<std::string> csv;
+  std::size_t processes;
+};
+
+CommandShape sweep_shape() {
+  const OptionShape csv{"--csv", "FILE|-",
+                        "write the table as CSV to this file; - or no file: to standard output, and the text to "
+                        "standard error",
+                        Takes::kFile, "Output"};
+  return job_command(
+      {.name = "sweep",
+       .about = "Plans every combination of several values, and lists the results in a table.",
+       .details =
+           "Any flag of the job takes several values: 8,16,32 or 1..8 or 1..64*2 (doubling). Values that contain\n"
+           "commas (--alloc-conf) are separated by semicolons.",
+       .options = {processes_flag(), units_flag(), csv, json_flag(), quiet_flag()},
+       .footer =
+           "Example:\n"
+           "  plimsoll sweep llama3-8b --gpus 8,16,32 --batch 1..4 --checkpoint none,selective,full --csv "
+           "table.csv\n\n"
+           "Exit codes: 0 a combination fits, 1 no combination could be run, 2 bad usage or input, 3 none fits."});
+}
+
+/// The table: each row has a report, or the reason for which it has none.
 std::vector<report::SweepRow> run_rows(const SweepJobs& jobs, const SweepOptions& options,
                                        const Installation& installation, Planning& planning, const Streams& streams) {
   std::vector<report::SweepRow> rows;
@@ -40,10 +70,8 @@ std::vector<report::SweepRow> run_rows(const SweepJobs& jobs, const SweepOptions
   return rows;
 }
 
-}  // namespace
-
-int sweep_command(const SweepOptions& options, const Installation& installation, const StartPlanning& start,
-                  const Streams& streams) {
+int sweep(const SweepOptions& options, const Context& context) {
+  const auto& [installation, start, streams] = context;
   const SweepJobs jobs = sweep_jobs(options.job, installation);
   check_document(options.report.json, "--json");
   check_document(options.csv, "--csv");
@@ -65,7 +93,22 @@ int sweep_command(const SweepOptions& options, const Installation& installation,
   const bool any = std::any_of(sweep.rows.begin(), sweep.rows.end(), [](const auto& row) { return row.result; });
   const bool fits = std::any_of(sweep.rows.begin(), sweep.rows.end(),
                                 [](const auto& row) { return row.result && row.result->fits(); });
-  return fits ? 0 : any ? kExitOutOfMemory : kExitFailed;
+  return fits ? kExitFits : any ? kExitDoesNotFit : kExitFailed;
 }
+
+int run_sweep(const CommandWords& words, const Context& context) {
+  const SweepOptions options{.job = read_job_options(words),
+                             .report = read_report_options(words),
+                             .csv = words.file("--csv"),
+                             .processes = read_processes(words)};
+  if (options.csv == "-" && options.report.json == "-") {
+    throw UsageError("--csv and --json cannot both go to standard output: give one of them a file");
+  }
+  return sweep(options, context);
+}
+
+}  // namespace
+
+Command sweep_command() { return {sweep_shape(), run_sweep}; }
 
 }  // namespace plimsoll::cli

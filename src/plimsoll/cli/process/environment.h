@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/cli/options.h"
 #include "plimsoll/cli/process/child_process.h"
+#include "plimsoll/cli/run_options.h"
 
 namespace plimsoll::cli {
 

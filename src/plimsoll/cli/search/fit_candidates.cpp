@@ -1,4 +1,4 @@
-#include "plimsoll/cli/fit_candidates.h"
+#include "plimsoll/cli/search/fit_candidates.h"
 
 #include <memory>
 #include <vector>
@@ -9,8 +9,6 @@
 
 namespace plimsoll::cli {
 namespace {
-
-using Search = FitOptions::Search;
 
 constexpr std::int64_t kGpusOfNode = 8;
 
@@ -37,17 +35,17 @@ void check_limit(std::int64_t limit, std::int64_t multiple) {
 }
 
 /// 1 to 8, then 16, 24, …; or multiples of one number.
-FitField gpus(const FitOptions& options, const job::Job& job, const architecture::Architecture& model) {
-  const std::int64_t limit = options.limit.value_or(usual_limit(Search::kGpus));
+FitField gpus(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
+  const std::int64_t limit = range.limit.value_or(usual_limit(Search::kGpus));
   if (limit > job::kMostGpus)
     throw InvalidArgument("--limit of GPUs is " + text(job::kMostGpus) + " at most, found " + text(limit));
-  const std::int64_t multiple = options.multiple.value_or(1);
+  const std::int64_t multiple = range.multiple.value_or(1);
   check_limit(limit, multiple);
   auto values = std::make_shared<std::vector<std::int64_t>>();
   std::string last_complaint;
   bool skipped = false;
   for (std::int64_t value = multiple; value <= limit;
-       value += options.multiple || value < kGpusOfNode ? multiple : kGpusOfNode) {
+       value += range.multiple || value < kGpusOfNode ? multiple : kGpusOfNode) {
     const std::string wrong = complaint(job_with(job, "gpus", value), model);
     if (wrong.empty()) {
       values->push_back(value);
@@ -62,7 +60,7 @@ FitField gpus(const FitOptions& options, const job::Job& job, const architecture
                                 [values](std::int64_t place) { return values->at(static_cast<std::size_t>(place)); }},
                  .note = ""};
   const std::string last = text(values->back());
-  if (options.multiple) {
+  if (range.multiple) {
     field.note = "Searched: multiples of " + text(multiple) + " GPUs up to " + last;
   } else if (limit <= kGpusOfNode) {
     field.note = "Searched: up to " + last + " GPUs";
@@ -75,12 +73,12 @@ FitField gpus(const FitOptions& options, const job::Job& job, const architecture
 }
 
 /// Multiples of a number, up to the last that the check takes.
-FitField multiples(const FitOptions& options, const job::Job& job, const architecture::Architecture& model) {
-  const bool is_sequence = options.search == Search::kSeqLen;
-  const std::int64_t multiple = options.multiple.value_or(is_sequence ? 128 : 1);
-  const std::int64_t limit = options.limit.value_or(usual_limit(options.search));
+FitField multiples(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
+  const bool is_sequence = range.search == Search::kSeqLen;
+  const std::int64_t multiple = range.multiple.value_or(is_sequence ? 128 : 1);
+  const std::int64_t limit = range.limit.value_or(usual_limit(range.search));
   check_limit(limit, multiple);
-  FitField field{.name = searched_field(options.search),
+  FitField field{.name = searched_field(range.search),
                  .candidates = {limit / multiple, [multiple](std::int64_t place) { return (place + 1) * multiple; }},
                  .note = ""};
   const auto complaint_at = [&](std::int64_t place) {
@@ -116,8 +114,8 @@ job::Job job_with(const job::Job& job, const std::string& field, std::int64_t va
   return changed;
 }
 
-FitField fit_field(const FitOptions& options, const job::Job& job, const architecture::Architecture& model) {
-  return options.search == Search::kGpus ? gpus(options, job, model) : multiples(options, job, model);
+FitField fit_field(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
+  return range.search == Search::kGpus ? gpus(range, job, model) : multiples(range, job, model);
 }
 
 }  // namespace plimsoll::cli

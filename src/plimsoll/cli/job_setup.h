@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "plimsoll/architecture/architecture.h"
+#include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/installation.h"
-#include "plimsoll/cli/options.h"
 #include "plimsoll/cli/planning.h"
 #include "plimsoll/job/job.h"
 #include "plimsoll/report/run_report.h"

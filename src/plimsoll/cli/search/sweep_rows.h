@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "plimsoll/architecture/architecture.h"
+#include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/installation.h"
-#include "plimsoll/cli/jobs.h"
-#include "plimsoll/cli/options.h"
+#include "plimsoll/cli/job_setup.h"
 #include "plimsoll/job/job.h"
 
 namespace plimsoll::cli {

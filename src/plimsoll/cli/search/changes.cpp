@@ -1,4 +1,4 @@
-#include "plimsoll/cli/changes.h"
+#include "plimsoll/cli/search/changes.h"
 
 #include <algorithm>
 

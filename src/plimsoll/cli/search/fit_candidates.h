@@ -6,13 +6,20 @@
 #include <string>
 
 #include "plimsoll/architecture/architecture.h"
-#include "plimsoll/cli/fit_search.h"
-#include "plimsoll/cli/options.h"
+#include "plimsoll/cli/search/fit_search.h"
 #include "plimsoll/job/job.h"
 
 namespace plimsoll::cli {
 
-/// What a search may try, and what a reader must know of that.
+enum class Search : std::uint8_t { kBatch, kSeqLen, kGpus };
+
+struct FitRange {
+  Search search = Search::kBatch;
+  std::optional<std::int64_t> limit = {};     ///< The largest value to try.
+  std::optional<std::int64_t> multiple = {};  ///< Try only multiples of it.
+};
+
+/// The values that a search may try, and a note on them for the reader.
 struct FitField {
   std::string name;  ///< The setting: "batch".
   Candidates candidates;
@@ -20,7 +27,7 @@ struct FitField {
 };
 
 /// "batch", "seq-len" or "gpus".
-std::string searched_field(FitOptions::Search search);
+std::string searched_field(Search search);
 
 /// The job with another value of that field.
 job::Job job_with(const job::Job& job, const std::string& field, std::int64_t value);
@@ -28,6 +35,6 @@ job::Job job_with(const job::Job& job, const std::string& field, std::int64_t va
 /// The values that job::check takes, up to --limit, in multiples of --multiple. GPUs: each number up to those of one
 /// machine (8), then whole machines.
 /// Throws InvalidArgument where there are none: job::check's own complaint, or that the limit is below the first.
-FitField fit_field(const FitOptions& options, const job::Job& job, const architecture::Architecture& model);
+FitField fit_field(const FitRange& range, const job::Job& job, const architecture::Architecture& model);
 
 }  // namespace plimsoll::cli

@@ -1,4 +1,4 @@
-#include "plimsoll/cli/sweep_rows.h"
+#include "plimsoll/cli/search/sweep_rows.h"
 
 #include <algorithm>
 

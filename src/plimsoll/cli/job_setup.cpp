@@ -1,4 +1,4 @@
-#include "plimsoll/cli/jobs.h"
+#include "plimsoll/cli/job_setup.h"
 
 #include <ostream>
 

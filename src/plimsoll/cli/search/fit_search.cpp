@@ -1,4 +1,4 @@
-#include "plimsoll/cli/fit_search.h"
+#include "plimsoll/cli/search/fit_search.h"
 
 #include <algorithm>
 #include <optional>
