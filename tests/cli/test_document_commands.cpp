@@ -35,10 +35,8 @@ TEST_CASE("compare shows two documents") {
 TEST_CASE("models are listed with their sizes, and one is printed as a config that can be planned with") {
   const Called list = call({"models"});
   CHECK(list.exit_code == 0);
-  CHECK(
-      list.out.find(
-          "llama3-8b         llama          8.03 B    8030261248      32   4096      32/8      128256\n") !=
-      std::string::npos);
+  CHECK(list.out.find("llama3-8b         llama          8.03 B    8030261248      32   4096      32/8      128256\n") !=
+        std::string::npos);
   CHECK(list.out.find("  mistral-7b\n") != std::string::npos);
   const Called config = call({"models", "Llama3-8B"});
   CHECK(config.out.starts_with("{\n  \"model_type\": \"llama\",\n"));

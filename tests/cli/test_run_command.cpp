@@ -59,7 +59,7 @@ TEST_CASE("the report goes as deep into modules as asked for, and explains the p
       ",\"peak\":{\"device_bytes\":1073741824,\"active_bytes\":1024,\"step\":1,\"phase\":\"backward\","
       "\"categories\":{\"Activation\":1024}},\"modules\":[{\"name\":\"a.b.c\",\"type\":\"Linear\",\"fsdp_unit\":false,"
       "\"parameters\":1,\"highest_bytes\":1024,\"total_bytes\":1024,\"at_peak\":{\"Activation\":1024}}],"
-      "\"causes\":[{\"bytes\":1024,\"category\":\"Activation\",\"why\":\"saved\",\"sentence\":\"1.00 KiB saved\","
+      "\"causes\":[{\"bytes\":1024,\"category\":\"Activation\",\"why\":\"saved\","
       "\"owners\":[]}]"));
   const std::string plain = run(home).out;
   CHECK(plain.find("\nThe peak: step 1, backward\n") != std::string::npos);
@@ -68,8 +68,10 @@ TEST_CASE("the report goes as deep into modules as asked for, and explains the p
   CHECK(plain.find("cause by cause") == std::string::npos);
   const std::string explained = run(home, {"--depth", "3", "--explain"}).out;
   CHECK(explained.find("\n  a.b.c ") != std::string::npos);
-  CHECK(explained.find("\nThe peak, cause by cause: 1.00 KiB active; step 1, backward\n  1.00 KiB  100.0 %  saved\n") !=
-        std::string::npos);
+  CHECK(
+      explained.find(
+          "\nThe peak, cause by cause: 1.00 KiB active; step 1, backward\n  1.00 KiB  100.0 %  Activation: saved.\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("the child is told whether to look for categories, and how deep into modules") {

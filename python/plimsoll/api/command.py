@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from plimsoll.api.exit_codes import ExitCode
 from plimsoll.api.installation import Installation
 
-_BAD_USAGE = 2
 _PATIENCE_SECONDS = 5.0
 
 # What `plimsoll run` sets for a process on the pretend GPU, where this is one: the next run begins without.
@@ -35,7 +35,7 @@ class Answer:
         if self.document is not None:
             return self.document
         said = self.errors.strip() or self.text.strip()
-        if self.code == _BAD_USAGE:
+        if self.code == ExitCode.BAD_USAGE:
             raise ValueError(said.removeprefix("plimsoll: "))
         ended = f"was ended by {_signal_name(-self.code)}" if self.code < 0 else f"failed with exit code {self.code}"
         raise RuntimeError(f"the plimsoll command {ended}{':' if said else ' and said nothing'}\n{said}".strip())

@@ -384,7 +384,7 @@ def test_what_is_no_function_is_refused():
 
 
 def test_what_the_command_refuses_is_a_value_error():
-    with pytest.raises(ValueError, match="^--rank 8 is not a rank of a job of 8"):
+    with pytest.raises(ValueError, match="^--rank 8 does not exist: the ranks of --world-size 8 are 0 to 7"):
         estimate(say, world_size=8, rank=8)
     with pytest.raises(ValueError, match="H900"):
         estimate(say, gpu="H900")
