@@ -1,4 +1,4 @@
-"""Categories and modules of a script that is run as it is."""
+"""Categories and modules of a script that runs unchanged."""
 
 import needs
 import pytest
@@ -40,7 +40,7 @@ def contents(run):
     return peak["categories"], {module["name"]: module for module in report["modules"]}
 
 
-def test_a_plain_loop_is_told_by_category_and_module(plimsoll_run, script):
+def test_a_plain_loop_is_reported_by_category_and_module(plimsoll_run, script):
     categories, modules = contents(plimsoll_run("--explain", script(PLAIN + "    step(); step()\n")))
     parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
     assert categories["Parameter"] == parameters and categories["OptState"] == 2 * parameters
@@ -49,7 +49,7 @@ def test_a_plain_loop_is_told_by_category_and_module(plimsoll_run, script):
     assert not any(module["fsdp_unit"] for module in modules.values())
 
 
-def test_what_no_module_made_before_the_first_step_is_no_activation(plimsoll_run, script):
+def test_tensors_made_outside_modules_before_the_first_step_are_not_activations(plimsoll_run, script):
     copies = """
     import copy
     average, shadow = copy.deepcopy(model).requires_grad_(False), [p.detach().clone() for p in model.parameters()]
@@ -64,12 +64,12 @@ def test_what_no_module_made_before_the_first_step_is_no_activation(plimsoll_run
     assert [name for name, module in modules.items() if "Other" in module["at_peak"]] == ["(no module)"]
 
 
-def test_models_that_are_gone_at_the_end_are_still_known(plimsoll_run, script):
+def test_models_freed_before_the_end_are_reported(plimsoll_run, script):
     _, modules = contents(plimsoll_run(script(PLAIN + "    step()\n    del model, optimizer, step\n")))
     assert modules["2"]["type"] == "Linear" and modules["2"]["total_bytes"] > 0
 
 
-def test_models_of_one_class_are_told_apart(plimsoll_run, script):
+def test_models_of_one_class_have_distinct_names(plimsoll_run, script):
     two = """
     class Net(nn.Sequential): pass
     def net(width): return Net(nn.Linear(1024, width), nn.ReLU(), nn.Linear(width, 1024)).cuda()
@@ -88,7 +88,7 @@ def test_models_of_one_class_are_told_apart(plimsoll_run, script):
     assert list(modules)[:4] == ["Net", "Net.0", "Net.1", "Net.2"]
 
 
-def test_a_module_that_is_reached_in_two_ways_goes_by_the_first(plimsoll_run, script):
+def test_a_module_with_two_paths_has_its_first_path(plimsoll_run, script):
     wrapped = """
     class Loss(nn.Module):
         def __init__(self, net):
@@ -104,7 +104,7 @@ def test_a_module_that_is_reached_in_two_ways_goes_by_the_first(plimsoll_run, sc
     assert not any(name.startswith("Loss") for name in modules)
 
 
-def test_several_models_go_by_their_classes(plimsoll_run, script):
+def test_several_models_are_named_by_their_classes(plimsoll_run, script):
     two = """
     class Critic(nn.Linear): pass
     critic = Critic(1024, 1, device="cuda"); step()
@@ -114,19 +114,19 @@ def test_several_models_go_by_their_classes(plimsoll_run, script):
     assert {"Sequential", "Sequential.0", "Critic"} <= modules.keys() and "" not in modules
 
 
-def test_without_categories_nothing_is_told(plimsoll_run, script):
+def test_without_attribution_the_report_has_no_categories(plimsoll_run, script):
     run = plimsoll_run("--no-categories", script(PLAIN + "    step()\n"))
     assert run.code == 0 and run.json["peak"]["categories"] is None and run.json["modules"] is None
     assert run.json["peak"]["active_bytes"] > 0
 
 
-def test_what_ran_out_of_memory_is_told_too(plimsoll_run, script):
+def test_a_run_out_of_memory_is_attributed_too(plimsoll_run, script):
     run = plimsoll_run("--gpu-memory", "700MiB", script(PLAIN + "    step()\n"))
     assert run.code == 3 and run.json["fits"] is False
     assert sum(run.json["peak"]["categories"].values()) == run.json["peak"]["active_bytes"]
 
 
-def test_a_model_under_fsdp_is_freed_as_without_us(plimsoll_run, script):
+def test_a_model_under_fsdp_is_freed_as_without_plimsoll(plimsoll_run, script):
     loop = """
     for _ in range(3):
         train(build())
@@ -142,7 +142,7 @@ def test_a_model_under_fsdp_is_freed_as_without_us(plimsoll_run, script):
     assert modules["0"]["at_peak"]["Sharded Param"] == (512 * 512 + 512) * 4 // 4
 
 
-def test_two_models_under_fsdp_are_both_followed(plimsoll_run, script):
+def test_two_models_under_fsdp_are_both_tracked(plimsoll_run, script):
     loop = """
     class Teacher(nn.Sequential): pass
     one, other = build(), build()
@@ -155,7 +155,7 @@ def test_two_models_under_fsdp_are_both_followed(plimsoll_run, script):
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_compiled_model_is_known_by_what_it_holds_however_it_was_compiled(plimsoll_run, script, backend):
+def test_a_compiled_model_is_attributed_by_its_contents_in_each_form_of_compilation(plimsoll_run, script, backend):
     ways = [f"    model = torch.compile(model, backend={backend!r})\n", f"    model.compile(backend={backend!r})\n"]
     whole, in_place = (contents(plimsoll_run(script(PLAIN + way + "    step(); step()\n"))) for way in ways)
     parameters = 2 * 1024 * 4096 * 4 + 4096 * 4 + 1024 * 4
@@ -164,7 +164,7 @@ def test_a_compiled_model_is_known_by_what_it_holds_however_it_was_compiled(plim
     assert in_place[0] == whole[0] and in_place[1] == whole[1]
 
 
-def test_blocks_that_are_compiled_in_place_are_parts_of_their_model(plimsoll_run, script):
+def test_blocks_compiled_in_place_belong_to_their_model(plimsoll_run, script):
     blocks = "    for layer in model: layer.compile(backend='aot_eager')\n    step(); step()\n"
     categories, modules = contents(plimsoll_run(script(PLAIN + blocks)))
     assert modules[""]["type"] == "Sequential" and modules["0"]["type"] == "Linear"
@@ -180,7 +180,7 @@ def test_a_model_compiled_in_place_within_another_is_compiled_with_it(plimsoll_r
     contents(plimsoll_run(script(PLAIN + nested)))
 
 
-def test_cuda_that_is_first_used_in_compiled_code_leaves_it_without_hooks(plimsoll_run, script):
+def test_compiled_code_that_initialises_cuda_has_no_hooks(plimsoll_run, script):
     compiled = """
     import torch, warnings; warnings.filterwarnings("error", message=".*global hooks.*")
     make = torch.compile(lambda: torch.ones(64, 64, device="cuda"), backend="eager")
@@ -192,8 +192,8 @@ def test_cuda_that_is_first_used_in_compiled_code_leaves_it_without_hooks(plimso
     contents(plimsoll_run(script(compiled)))
 
 
-def test_what_a_compiled_step_does_is_told_by_its_optimizer(plimsoll_run, script):
-    """The step alone, and the whole of it: no hook is called there, and none is looked at by the compiler."""
+def test_a_compiled_optimizer_step_is_attributed_to_its_optimizer(plimsoll_run, script):
+    """Compiled in part and as a whole: no hook runs there, and the compiler sees none."""
     compiled = """
     stepping = torch.compile({function}, backend="eager")
     for _ in range(3): {eager}stepping(); optimizer.zero_grad()
@@ -203,7 +203,7 @@ def test_what_a_compiled_step_does_is_told_by_its_optimizer(plimsoll_run, script
     for function, eager in (("lambda: optimizer.step()", forward), ("step", "")):
         run = plimsoll_run(script(PLAIN + compiled.format(function=function, eager=eager)))
         categories, _ = contents(run)
-        counters = 4 * 512  # of steps: one for each parameter, on the device where a step is compiled
+        counters = 4 * 512  # step counts: one for each parameter, on the device if the step is compiled
         assert categories["Parameter"] == parameters and categories["OptState"] == 2 * parameters + counters
         assert run.json["finished_steps"] == 3
         assert "_getframe" not in run.stderr
@@ -221,8 +221,8 @@ DDP = """
 
 
 def test_the_buckets_of_ddp_are_gradients(plimsoll_run, script):
-    """At the peak the first layer's gradient is being computed; the others stand in the buckets, and where these are not what the
-    parameters show, once more beside them."""
+    """At the peak backward computes the first layer's gradient. The other gradients are in the buckets, and also beside them
+    if the gradients are no views of the buckets."""
     gradient = 2048 * 2048 * 4
     for view, count in ((True, 4), (False, 4 + 3)):
         categories, _ = contents(plimsoll_run("--world-size", 4, script(DDP.format(view=view))))
@@ -230,12 +230,12 @@ def test_the_buckets_of_ddp_are_gradients(plimsoll_run, script):
         assert categories["Parameter"] == 4 * gradient
 
 
-def test_a_script_that_allocates_nothing_has_nothing_to_tell(plimsoll_run, script):
+def test_a_script_that_allocates_nothing_has_an_empty_attribution(plimsoll_run, script):
     run = plimsoll_run(script("import torch; torch.cuda.init(); torch.cuda.synchronize()"))
     assert (run.code, run.json["attribution"], run.json["defects"]) == (0, None, [])
 
 
-def test_an_allocator_that_does_not_tell_is_no_defect(plimsoll_run, script):
+def test_an_allocator_without_a_trace_is_not_a_defect(plimsoll_run, script):
     run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", script(PLAIN + "    step()\n"))
     assert run.code == 0 and run.json["defects"] == []
     assert (

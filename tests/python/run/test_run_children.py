@@ -1,4 +1,4 @@
-"""Processes that a script starts: those that train are watched, however they began; all others are left alone."""
+"""Processes that a script starts: those that train are watched, however they started; the others are left alone."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_spawned_processes_are_watched(plimsoll_run, script):
     assert len(run.json["steps"]) == 3
 
 
-def test_a_forked_process_that_trains_is_watched_and_its_data_loaders_are_not(plimsoll_run, script):
+def test_a_forked_process_that_trains_is_watched_but_not_its_data_loaders(plimsoll_run, script):
     name = script(
         WORKER
         + """
@@ -62,7 +62,7 @@ STARTED_BY = {
 
 
 @pytest.mark.parametrize("way", STARTED_BY)
-def test_a_process_that_dies_of_memory_fails_the_run(plimsoll_run, script, way):
+def test_a_process_out_of_memory_fails_the_run(plimsoll_run, script, way):
     run = plimsoll_run(script(DYING + f"    {STARTED_BY[way]}\n"))
     assert run.code == 3, run.stderr
     assert run.json["fits"] is False and "does not fit" in run.stdout

@@ -1,4 +1,4 @@
-"""What was alive at the peak, to the byte; and a script that looks at the allocator sees what it would see."""
+"""The live allocations at the peak, to the byte; a script that reads the allocator's state is not disturbed."""
 
 import pickle
 
@@ -34,7 +34,7 @@ def test_the_lines_add_up_to_the_peak(plimsoll_run, script):
     assert gradients and gradients[0]["code"] == "loss.backward()"
 
 
-def test_an_installed_package_that_is_run_as_a_module_is_the_users_code(plimsoll_run, tmp_path):
+def test_an_installed_package_run_as_a_module_is_the_users_code(plimsoll_run, tmp_path):
     package = tmp_path / "site-packages" / "trainer"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -63,7 +63,7 @@ def test_odd_sizes_add_up_too(plimsoll_run, script, settings):
     check(plimsoll_run(*(("--alloc-conf", settings) if settings else ()), name))
 
 
-def test_a_long_run_keeps_the_peak_that_lies_far_back(plimsoll_run, script):
+def test_a_long_run_keeps_an_early_peak(plimsoll_run, script):
     name = script(
         """
         import torch
@@ -84,7 +84,7 @@ def test_a_long_run_keeps_the_peak_that_lies_far_back(plimsoll_run, script):
     assert any(step["step"] == 20 for step in steps) and steps[-1]["step"] == 299
 
 
-def test_the_scripts_own_history_and_snapshots_are_its_own(plimsoll_run, script):
+def test_the_scripts_own_history_and_snapshots_are_not_disturbed(plimsoll_run, script):
     name = script(
         MODEL
         + """
@@ -107,7 +107,7 @@ def test_the_scripts_own_history_and_snapshots_are_its_own(plimsoll_run, script)
     check(plimsoll_run(name))
 
 
-def test_a_script_that_records_before_cuda_is_initialised_gets_its_history_and_we_keep_ours(plimsoll_run, script):
+def test_a_script_that_records_before_cuda_init_gets_its_history_and_we_keep_ours(plimsoll_run, script):
     name = script(
         """
     import torch
@@ -139,7 +139,7 @@ def test_a_script_that_records_before_cuda_is_initialised_gets_its_history_and_w
     assert report["defects"] == []
 
 
-def test_the_scripts_own_peaks_are_its_own(plimsoll_run, script):
+def test_the_scripts_own_peaks_are_not_disturbed(plimsoll_run, script):
     name = script(
         """
         import torch
@@ -163,7 +163,7 @@ def test_the_scripts_own_peaks_are_its_own(plimsoll_run, script):
     assert report["peak"]["active_bytes"] >= 1 << 28
 
 
-def test_snapshot_writes_what_memory_viz_opens(plimsoll_run, script, tmp_path):
+def test_snapshot_writes_a_file_that_memory_viz_opens(plimsoll_run, script, tmp_path):
     check(plimsoll_run("--snapshot", "memory.pickle", script(MODEL + "    step(); step()\n")))
     with open(tmp_path / "memory.pickle", "rb") as file:
         snapshot = pickle.load(file)

@@ -1,4 +1,4 @@
-"""A script sees the cards that it is given, and those that it shows itself."""
+"""A script sees the cards that the options give it, and CUDA_VISIBLE_DEVICES selects among them."""
 
 import json
 
@@ -27,7 +27,7 @@ VISIBLE = """
 """
 
 
-def test_a_script_of_one_rank_uses_as_many_cards_as_it_is_told(plimsoll_run, script):
+def test_a_script_of_one_rank_sees_the_number_of_cards_of_the_option(plimsoll_run, script):
     run = plimsoll_run("--gpus-per-node", 4, script(SEVERAL))
     reserved = json.loads(run.stdout.splitlines()[0])
     assert reserved == [10 << 20, 20 << 20, 40 << 20, 80 << 20]
@@ -36,13 +36,13 @@ def test_a_script_of_one_rank_uses_as_many_cards_as_it_is_told(plimsoll_run, scr
     assert [other["reserved_peak_bytes"] for other in run.json["other_devices"]] == reserved[:3]
 
 
-def test_a_script_of_one_rank_that_is_told_nothing_has_one_card(plimsoll_run, script):
+def test_a_script_of_one_rank_sees_one_card_by_default(plimsoll_run, script):
     assert json.loads(plimsoll_run(script(SEVERAL)).stdout.splitlines()[0]) == [10 << 20]
 
 
 @pytest.mark.parametrize("shown", ["2,0", "3,9,1", "1,1", "", "{3},{1}", "{0},2"])
-def test_a_script_that_shows_itself_some_of_the_cards_has_these(plimsoll_run, script, shown):
-    """What torch predicts from NVML and the variable is what it then finds."""
+def test_a_script_that_sets_visible_devices_sees_these(plimsoll_run, script, shown):
+    """torch's prediction from NVML and the variable equals the devices that it finds."""
     run = plimsoll_run("--quiet", "--gpus-per-node", 4, script(VISIBLE), shown)
     predicted, found, available = json.loads(run.stdout.splitlines()[0])
     assert found == predicted

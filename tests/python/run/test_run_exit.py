@@ -1,4 +1,4 @@
-"""However a script ends, it ends as it would without us, and what was seen is reported."""
+"""A script ends as it would without Plimsoll, and the report is written at each kind of end."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def test_a_script_sees_its_own_name_path_and_arguments(plimsoll_run, script, tmp
 
 
 @pytest.mark.parametrize("ranks", [1, 8])
-def test_a_script_that_looks_for_torch_before_it_imports_it_is_watched(plimsoll_run, script, ranks):
+def test_a_script_that_finds_torch_before_importing_it_is_watched(plimsoll_run, script, ranks):
     name = script(
         """
     import importlib.util
@@ -83,7 +83,7 @@ def test_a_module_runs_as_main(plimsoll_run, tmp_path):
     assert "__main__ package.job ['a']" in run.stdout
 
 
-def test_a_module_that_is_not_there_is_bad_usage(plimsoll_run, tmp_path):
+def test_a_missing_module_is_bad_usage(plimsoll_run, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("print('package is imported')\n")
     run = plimsoll_run("--snapshot", "memory.pickle", "-m", "package.no_such_job")
@@ -125,8 +125,8 @@ def test_os_exit_leaves_the_last_step(plimsoll_run, script):
 
 
 @pytest.mark.parametrize("before", ["", "    import torch._dynamo.eval_frame\n" + STEP], ids=["", "with a compiler"])
-def test_an_interrupt_ends_the_script_as_it_would_without_us(plimsoll_run, script, tmp_path, before):
-    """That is by SIGINT, unless what torch's compiler runs at the interpreter's end makes it forget."""
+def test_an_interrupt_ends_the_script_as_without_plimsoll(plimsoll_run, script, tmp_path, before):
+    """That is by SIGINT, unless code that torch's compiler runs at the interpreter's end resets it."""
     name = script(before + "    raise KeyboardInterrupt\n")
     plain = subprocess.run(
         [sys.executable, name],

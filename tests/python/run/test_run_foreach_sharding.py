@@ -1,4 +1,4 @@
-"""What `plimsoll run` spares torch of its sharding propagation changes no answer of it."""
+"""`plimsoll run` shortens torch's sharding propagation for foreach operators, and no answer changes."""
 
 import json
 
@@ -171,7 +171,7 @@ def answered(run):
     return json.loads(run.stdout.splitlines()[0])
 
 
-def test_an_answer_for_many_entries_is_as_torch_has_it(plimsoll_run, script):
+def test_the_answer_for_many_entries_equals_torchs(plimsoll_run, script):
     answers = answered(plimsoll_run("--quiet", "--world-size", "8", script(ANSWERS)))
     for ours, torchs in zip(answers["ours"], answers["torchs"]):
         assert ours == torchs
@@ -180,7 +180,7 @@ def test_an_answer_for_many_entries_is_as_torch_has_it(plimsoll_run, script):
     assert len({json.dumps(answer) for answer in given}) > 20
 
 
-def test_torch_is_asked_about_one_entry_of_each_kind(plimsoll_run, script):
+def test_torch_propagates_one_entry_of_each_kind(plimsoll_run, script):
     assert answered(plimsoll_run("--quiet", "--world-size", "8", script(ASKED))) == [5, 5, 1]
 
 
@@ -188,7 +188,7 @@ def test_a_rule_of_the_script_gets_all_entries(plimsoll_run, script):
     assert set(answered(plimsoll_run("--quiet", "--world-size", "8", script(OF_THE_SCRIPT)))) == {4}
 
 
-def test_what_lies_in_a_cycle_is_freed_when_torch_would_have_freed_it(plimsoll_run, script):
+def test_tensors_in_a_cycle_are_freed_when_torch_would_free_them(plimsoll_run, script):
     path = script(COLLECTED)
     ours, torchs = (answered(plimsoll_run("--quiet", "--world-size", "8", path, whose)) for whose in ("ours", "torchs"))
     assert ours is torchs is False

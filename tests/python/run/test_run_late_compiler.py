@@ -1,4 +1,4 @@
-"""torch's compiler is imported by what compiles, and is then the same as if it had always been there."""
+"""torch's compiler is imported on first use, and then works as if it had been imported at the start."""
 
 import pytest
 
@@ -24,7 +24,7 @@ LOOP = """
         optimizer.step()
 """
 
-# Everything of it is looked at by the compiler: what it is kept out of was met without it before.
+# The compiler traces all of this model: the code that it skips ran before it was imported.
 COMPILED = (
     LOOP
     + """
@@ -51,7 +51,7 @@ COMPILED = (
 )
 
 
-def test_a_training_that_compiles_nothing_does_not_import_it(plimsoll_run, script):
+def test_a_training_without_compilation_does_not_import_the_compiler(plimsoll_run, script):
     loop = (
         LOOP.format(before="")
         + """
@@ -68,7 +68,7 @@ def test_a_training_that_compiles_nothing_does_not_import_it(plimsoll_run, scrip
     assert len(run.json["steps"]) == 2 and run.json["defects"] == []
 
 
-def test_what_is_compiled_later_is_compiled_as_if_it_had_been_there(plimsoll_run, script):
+def test_later_compilation_works_as_if_the_compiler_had_been_imported_first(plimsoll_run, script):
     late = plimsoll_run(script(COMPILED.format(before="", imported=False)))
     early = plimsoll_run(script(COMPILED.format(before="import torch._dynamo.eval_frame", imported=True)))
     assert late.code == 0 and early.code == 0, late.stderr + early.stderr
@@ -89,7 +89,7 @@ def test_what_is_compiled_later_is_compiled_as_if_it_had_been_there(plimsoll_run
     ],
     ids=["a module below", "a name", "a function", "who kept it", "who sets", "a module"],
 )
-def test_whatever_else_is_asked_of_it_imports_it(plimsoll_run, script, use):
+def test_any_other_use_imports_the_compiler(plimsoll_run, script, use):
     text = f"""
     import sys, torch
     from torch import nn

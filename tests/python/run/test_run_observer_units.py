@@ -1,4 +1,4 @@
-"""The parts of the observer that need no torch."""
+"""The parts of the observer that do not need torch."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ HOME = str(Path(blocks.__file__).parents[3])
 
 
 class Recorder:
-    """A timeline whose cuts are numbered: the n-th window has peak n."""
+    """A timeline with numbered cuts: the n-th window has peak n."""
 
     def __init__(self, steps=None):
         self.cuts = 0
@@ -35,7 +35,7 @@ class Recorder:
         self.timeline.optimizer_ends()
 
 
-def test_what_follows_the_optimizer_opens_the_next_step():
+def test_work_after_the_optimizer_starts_the_next_step():
     recorder = Recorder()
     recorder.step()
     recorder.step()
@@ -47,7 +47,7 @@ def test_what_follows_the_optimizer_opens_the_next_step():
     assert recorder.timeline.after["other"][0].active_peak == recorder.cuts
 
 
-def test_optimizers_one_after_the_other_are_one_step():
+def test_consecutive_optimizers_are_one_step():
     recorder = Recorder()
     recorder.step()
     recorder.timeline.optimizer_begins()
@@ -57,7 +57,7 @@ def test_optimizers_one_after_the_other_are_one_step():
     assert recorder.timeline.done_steps == 2
 
 
-def test_nested_backward_and_optimizers_inside_it_end_one_step_when_it_ends():
+def test_nested_backward_and_optimizers_inside_backward_end_one_step_with_it():
     recorder = Recorder()
     timeline = recorder.timeline
     timeline.forward_begins()
@@ -71,7 +71,7 @@ def test_nested_backward_and_optimizers_inside_it_end_one_step_when_it_ends():
     assert timeline.done_steps == 1
 
 
-def test_the_run_stops_where_the_next_step_would_begin():
+def test_the_run_stops_before_the_next_step():
     recorder = Recorder(steps=1)
     recorder.step()
     recorder.timeline.optimizer_begins()
@@ -119,11 +119,11 @@ def test_peaks_are_folded_and_put_back():
         (3 << 20, (4 << 20) + 512, 3 << 20),
     ],
 )
-def test_a_block_takes_the_rest_of_a_gap_that_cannot_be_split(requested, gap, taken):
+def test_a_block_includes_the_rest_of_a_gap_too_small_to_split(requested, gap, taken):
     assert blocks.Rules({}).taken(requested, gap) == taken
 
 
-def test_rounding_by_parts_of_a_power_of_two():
+def test_sizes_are_rounded_by_divisions_of_a_power_of_two():
     rules = blocks.Rules({"roundup_power2_divisions": {str(1 << power): 4 for power in range(16)}})
     assert rules.rounded(1200 * 512) == 1280 * 512
     assert rules.rounded(1 << 20) == 1 << 20
@@ -135,7 +135,7 @@ def test_operator_names_come_from_mangled_symbols():
     assert native_stack.operator_name(b"_ZN2at6native7nonzeroE") == ""
 
 
-def test_a_request_outside_every_known_segment_takes_what_it_asked_for():
+def test_a_request_outside_each_known_segment_has_its_requested_size():
     layout = blocks.Layout({"segments": []}, 0)
     layout.apply({"action": "alloc", "addr": 1 << 30, "size": 700})
     layout.apply({"action": "segment_alloc", "addr": 1 << 20, "size": 2 << 20})
@@ -143,7 +143,7 @@ def test_a_request_outside_every_known_segment_takes_what_it_asked_for():
     assert layout.active_bytes == 1024 + 512
 
 
-def test_a_count_that_the_script_sets_back_goes_on():
+def test_a_count_that_the_script_resets_continues():
     total = peaks._Total()
     for count in (5, 8, 2, 3):
         total.see(count)
@@ -151,7 +151,7 @@ def test_a_count_that_the_script_sets_back_goes_on():
 
 
 class ShortHistory:
-    """Of ten entries; the script records too, so that nothing is cleared."""
+    """A history of ten entries. The script records too, so that nothing is cleared."""
 
     started, users_own, max_entries = True, True, 10
 
@@ -168,11 +168,11 @@ class ShortHistory:
         return {"segments": [segment], "device_traces": [self.trace[-10:]]}
 
 
-def test_a_history_that_lost_its_beginning_is_not_replayed_but_named():
+def test_a_history_without_its_beginning_is_reported_and_not_replayed():
     history, books, notes = ShortHistory(), peaks.Peaks(None, None, None), []
     device = books.devices[0] = peaks.Device()
     found = contents.Contents(history, books, False, lambda: False, notes.append)
-    for count in (9, 8):  # more than ten in all, but each stretch is whole
+    for count in (9, 8):  # more than ten in total, but each stretch is complete
         history.allocate(count)
         device.active_peak = 512 * len(history.trace)
         found.new_stretch()
@@ -190,7 +190,7 @@ def test_only_python_is_the_users_code(tmp_path):
     assert lines.is_user_file("/home/me/train")
 
 
-def test_a_deleted_folder_is_survived(tmp_path):
+def test_a_deleted_working_folder_does_not_stop_the_run(tmp_path):
     code = (
         "import os, sys; home = sys.argv[1]; os.rmdir(os.getcwd()); sys.path[:] = [home, *sys.path[1:]]\n"
         "from plimsoll.run.contents import lines; lines.is_user_file('train.py')\n"
@@ -201,7 +201,7 @@ def test_a_deleted_folder_is_survived(tmp_path):
     assert run.stdout == "/a.py\n", run.stderr
 
 
-def test_the_end_waits_for_threads_of_autograd_that_are_not_asleep(tmp_path):
+def test_the_end_waits_for_running_autograd_threads(tmp_path):
     def task(number, name, state):
         (tmp_path / str(number)).mkdir(exist_ok=True)
         (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) {state} 1 1 1")
@@ -210,7 +210,7 @@ def test_the_end_waits_for_threads_of_autograd_that_are_not_asleep(tmp_path):
         return autograd_threads.wait(seconds, str(tmp_path))
 
     task(1, "python) R (", "R")
-    assert rest(0), "there are none"
+    assert rest(0), "no thread is running"
     task(2, "pt_autograd_0", "R")
     assert not rest(0.01)
     threading.Timer(0.05, task, (2, "pt_autograd_0", "S")).start()

@@ -1,4 +1,4 @@
-"""Running out of memory: where, and what was alive."""
+"""Running out of memory: the line, and the live allocations."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SCRIPT = """
 """
 
 
-def test_an_uncaught_one_is_code_3_and_names_the_line(plimsoll_run, script):
+def test_an_uncaught_out_of_memory_has_code_3_and_names_the_line(plimsoll_run, script):
     run = plimsoll_run(script(SCRIPT + "    work()\n"))
     assert run.code == 3
     assert run.json["fits"] is False
@@ -29,14 +29,14 @@ def test_an_uncaught_one_is_code_3_and_names_the_line(plimsoll_run, script):
 CAUGHT = "    try: work()\n    except torch.OutOfMemoryError: print('caught')\n"
 
 
-def test_one_that_is_caught_and_worked_on_after_is_counted(plimsoll_run, script):
+def test_a_caught_out_of_memory_followed_by_work_is_counted(plimsoll_run, script):
     run = plimsoll_run(script(SCRIPT + CAUGHT + "    model(torch.randn(8, 1024, device='cuda'))\n"))
     assert run.code == 0, run.stderr
     assert run.json["fits"] is True
     assert run.json["oom"] is None and run.json["ooms_handled"] == 1
 
 
-def test_one_that_is_caught_and_ends_the_work_is_code_3(plimsoll_run, script):
+def test_a_caught_out_of_memory_that_ends_the_work_has_code_3(plimsoll_run, script):
     run = plimsoll_run(script(SCRIPT + CAUGHT))
     assert run.code == 3
     assert run.json["fits"] is False
@@ -45,7 +45,7 @@ def test_one_that_is_caught_and_ends_the_work_is_code_3(plimsoll_run, script):
     assert run.json["exit_code"] == 0
 
 
-def test_in_backward_it_is_the_line_that_called_backward(plimsoll_run, script):
+def test_out_of_memory_in_backward_names_the_line_that_called_backward(plimsoll_run, script):
     name = script(
         """
         import torch
@@ -62,7 +62,7 @@ def test_in_backward_it_is_the_line_that_called_backward(plimsoll_run, script):
 # -- beside the caching allocator ----------------------------------------------------------------------------------------
 
 
-def test_cuda_malloc_async_tells_what_was_asked_for_and_what_the_device_held(plimsoll_run, script):
+def test_cuda_malloc_async_reports_the_request_and_the_bytes_on_the_device(plimsoll_run, script):
     name = script(SCRIPT.replace("20 << 30", "(20 << 30) + 7") + "    work()\n")
     run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", name)
     assert run.code == 3 and run.json["fits"] is False
@@ -75,7 +75,7 @@ def test_cuda_malloc_async_tells_what_was_asked_for_and_what_the_device_held(pli
     assert "20.00 GiB asked for" in run.stdout and "does not fit" in run.stdout
 
 
-def test_a_limit_of_the_scripts_own_is_not_taken_for_the_devices(plimsoll_run, script):
+def test_a_limit_that_the_script_sets_is_not_reported_as_the_devices(plimsoll_run, script):
     name = script(
         """
         import torch
@@ -99,7 +99,7 @@ FULL = """
     free = torch.cuda.mem_get_info()[0]
     kept = torch.empty(free - (4 << 20), dtype=torch.uint8, device="cuda")
 """
-CONTEXT, CUBLAS_HANDLE, NCCL_BASE = 545259520, 33554432, 201326592  # of the H100-80GB's profile
+CONTEXT, CUBLAS_HANDLE, NCCL_BASE = 545259520, 33554432, 201326592  # the total of profile H100-80GB
 
 
 def check_full(run, code, requested):
@@ -109,10 +109,10 @@ def check_full(run, code, requested):
     assert oom["device_parts"]["context"] == CONTEXT and 70 << 30 < oom["device_parts"]["segments"]
     assert oom["device_free_bytes"] < 5 << 20
     assert oom["top"][0]["code"].startswith("kept = ") and oom["top"][0]["bytes"] > 70 << 30
-    assert run.json["ooms_handled"] == 1  # the one before, which the script dealt with
+    assert run.json["ooms_handled"] == 1  # the earlier one, which the script handled
 
 
-def test_a_communicator_that_finds_no_room(plimsoll_run, script):
+def test_a_communicator_without_room_is_out_of_memory(plimsoll_run, script):
     name = script(FULL + "    dist.init_process_group('nccl')\n    dist.all_reduce(a)\n")
     run = plimsoll_run("--world-size", "8", name)
     check_full(run, "dist.all_reduce(a)", NCCL_BASE)
@@ -120,13 +120,13 @@ def test_a_communicator_that_finds_no_room(plimsoll_run, script):
     assert "192.00 MiB asked for" in run.stdout
 
 
-def test_a_librarys_handle_that_finds_no_room(plimsoll_run, script):
+def test_a_library_handle_without_room_is_out_of_memory(plimsoll_run, script):
     run = plimsoll_run(script(FULL + "    a @ a\n"))
     check_full(run, "a @ a", CUBLAS_HANDLE)
     assert "ALLOC_FAILED" in run.json["oom"]["message"]
 
 
-def test_words_alone_are_no_out_of_memory(plimsoll_run, script):
+def test_an_error_that_only_mentions_out_of_memory_is_not_one(plimsoll_run, script):
     run = plimsoll_run(
         script("import torch\ntorch.ones(8, device='cuda')\nraise RuntimeError('out of memory, said I')\n")
     )

@@ -1,4 +1,4 @@
-"""A parameter's pieces are torch's, and cost the same for any number of ranks."""
+"""A parameter's shards equal torch's, and their cost does not depend on the number of ranks."""
 
 import json
 
@@ -108,7 +108,7 @@ def answered(run):
     return json.loads(run.stdout.splitlines()[0])
 
 
-def test_pieces_are_as_torch_cuts_them(plimsoll_run, script):
+def test_shards_equal_torchs(plimsoll_run, script):
     answers = answered(plimsoll_run("--quiet", script(PIECES)))
     assert answers["ours"] == answers["torchs"]
     assert len({json.dumps(answer) for answer in answers["torchs"]}) > 50
@@ -116,14 +116,14 @@ def test_pieces_are_as_torch_cuts_them(plimsoll_run, script):
     assert len(answers["refused"]) == 2 and len(set(answers["refused"])) == 1
 
 
-def test_strided_pieces_are_counted_as_torch_counts_them(plimsoll_run, script):
+def test_strided_shard_offsets_equal_torchs(plimsoll_run, script):
     answers = answered(plimsoll_run("--quiet", script(STRIDED)))
     assert answers["ours"] == answers["torchs"]
     assert len({json.dumps(answer) for answer in answers["torchs"]}) > 50
     assert answers["on the device"] == 2
 
 
-def test_sharding_takes_as_many_operators_for_any_number_of_ranks(plimsoll_run, script):
+def test_sharding_runs_the_same_number_of_operators_for_any_number_of_ranks(plimsoll_run, script):
     path = script(SHARDED)
     few, many = (answered(plimsoll_run("--quiet", "--world-size", str(ranks), path)) for ranks in (8, 16384))
     assert few["operators"] == many["operators"] > 0

@@ -1,4 +1,4 @@
-"""Steps and phases, as a training loop means them."""
+"""Steps and phases of training loops."""
 
 import pytest
 
@@ -83,12 +83,12 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_three_rounds_are_three_steps(plimsoll_run, script, loop):
+def test_three_iterations_are_three_steps(plimsoll_run, script, loop):
     phases = ("forward", "backward") if loop == "optimizer in backward" else ALL
     check_shape(steps_of(plimsoll_run(script(HEAD + LOOPS[loop]))), 3, phases)
 
 
-def test_an_optimizer_that_ran_out_of_memory_does_not_spoil_the_next_step(plimsoll_run, script):
+def test_an_optimizer_out_of_memory_does_not_change_the_next_step(plimsoll_run, script):
     loop = """
     def refuse(*_): raise torch.OutOfMemoryError("pretended")
     for i in range(3):
@@ -103,11 +103,11 @@ def test_an_optimizer_that_ran_out_of_memory_does_not_spoil_the_next_step(plimso
     assert len(steps) == 2
 
 
-def test_a_forward_alone_is_one_open_step(plimsoll_run, script):
+def test_forward_without_backward_is_one_open_step(plimsoll_run, script):
     loop = "    with torch.no_grad(): model(torch.ones(1 << 20, 128).cuda())\n    model(data())\n"
     run = plimsoll_run(script(HEAD + loop))
     check_shape(steps_of(run), 1, ("forward",))
-    assert run.json["peak"]["step"] is None, "without gradients it is no step"
+    assert run.json["peak"]["step"] is None, "a forward without gradients is not a step"
 
 
 BEFORE_THE_DEVICE = {
@@ -133,7 +133,7 @@ BEFORE_THE_DEVICE = {
 
 
 @pytest.mark.parametrize("case", BEFORE_THE_DEVICE)
-def test_a_forward_before_there_is_a_device_begins_no_step(plimsoll_run, script, case):
+def test_a_forward_before_cuda_init_does_not_start_a_step(plimsoll_run, script, case):
     loop = """
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_forward_before_there_is_a_device_begins_no_step(plimsoll_run, script,
 
 
 @pytest.mark.parametrize("model", ["model", "torch.compile(model, backend='eager')"])
-def test_a_validation_between_steps_is_not_their_forward(plimsoll_run, script, model):
+def test_validation_between_steps_is_not_a_forward_phase(plimsoll_run, script, model):
     loop = f"""
     import warnings; warnings.filterwarnings("error", message=".*global hooks.*")
     net = {model}
@@ -166,7 +166,7 @@ def test_a_validation_between_steps_is_not_their_forward(plimsoll_run, script, m
     assert [step["phases"]["other"]["active_peak_bytes"] >= 1 << 27 for step in steps] == [False, True, True]
 
 
-def test_a_graph_that_holds_the_optimizer_step_counts_each_replay(plimsoll_run, script):
+def test_a_captured_graph_with_the_optimizer_counts_each_replay_as_a_step(plimsoll_run, script):
     loop = """
     optimizer = torch.optim.Adam(model.parameters(), capturable=True)
     x = data()
@@ -203,8 +203,8 @@ COMPILED = {
 }
 
 
-def test_a_backward_that_is_traced_leaves_no_hook_for_guards_to_see(plimsoll_run, script):
-    """Modules with hooks of their own (tensor and context parallelism) are guarded against global hooks."""
+def test_a_traced_backward_leaves_no_global_hook(plimsoll_run, script):
+    """The compiler guards modules that have hooks (tensor and context parallelism) against global hooks."""
     name = script(
         """
         import torch
@@ -229,7 +229,7 @@ def test_a_backward_that_is_traced_leaves_no_hook_for_guards_to_see(plimsoll_run
 
 
 @pytest.mark.parametrize("way", COMPILED)
-def test_compiled_code_is_compiled_once_and_its_steps_are_seen(plimsoll_run, script, way):
+def test_compiled_code_is_compiled_once_and_its_steps_are_counted(plimsoll_run, script, way):
     loop = (
         """
     import warnings; warnings.filterwarnings("error", message=".*global hooks.*")

@@ -1,4 +1,4 @@
-"""The progress line, on a terminal: what is written to it, and what is left on the screen in the end."""
+"""The progress line on a terminal: the text that is written, and the screen at the end."""
 
 import fcntl
 import io
@@ -13,7 +13,7 @@ import termios
 import pytest
 from plimsoll.run.observe.progress import Progress
 
-# Longer between two steps than between two drawings of the line; what is printed is shorter than the line.
+# A step takes longer than the interval of the line, and the printed text is shorter than the line.
 SCRIPT = """
     import sys, time, torch
     model = torch.nn.Linear(8192, 8192).cuda()
@@ -31,7 +31,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Terminal:
-    """What its reader sees: it knows carriage returns, new lines, erasing to the end of a line, and colours."""
+    """The rows on a screen that knows carriage returns, new lines, erasing to the end of a line, and colours."""
 
     def __init__(self, columns):
         self.columns, self.rows, self.row, self.column = columns, [""], 0, 0
@@ -65,7 +65,7 @@ class Terminal:
 
 
 class Shown:
-    """A run on a terminal: all that was written to it, and its rows in the end."""
+    """A run on a terminal: all written text, and the rows at the end."""
 
     def __init__(self, written, columns, report):
         self.written, self.report = written, report
@@ -76,7 +76,7 @@ class Shown:
 
 @pytest.fixture
 def on_terminal(plimsoll_command, tmp_path):
-    """`on_terminal(*arguments, piped="stderr")` runs `plimsoll run`, all but the piped stream being a terminal's."""
+    """`on_terminal(*arguments, piped="stderr")` runs `plimsoll run` with each stream but the piped one on a terminal."""
 
     def run(*arguments, columns=100, piped=None):
         ours, theirs = pty.openpty()
@@ -90,7 +90,7 @@ def on_terminal(plimsoll_command, tmp_path):
         while True:
             try:
                 piece = os.read(ours, 1 << 16)
-            except OSError:  # Linux's end of a terminal that nobody holds any more
+            except OSError:  # Linux reports the end of a terminal that no process has open
                 break
             if not piece:
                 break
@@ -108,7 +108,7 @@ def gib(count):
     return f"{count / 2**30:.2f} GiB"
 
 
-def test_a_terminal_shows_each_step_with_the_peaks_so_far_and_then_the_report_alone(on_terminal, script):
+def test_a_terminal_shows_each_step_with_its_peaks_and_at_the_end_only_the_report(on_terminal, script):
     shown, _ = on_terminal(script(SCRIPT))
     drawn = LINE.findall(shown.written)
     assert [int(step) for step, *_ in drawn] == [1, 2, 3]
@@ -123,7 +123,7 @@ def test_a_terminal_shows_each_step_with_the_peaks_so_far_and_then_the_report_al
     assert shown.rows[begin + 4].startswith("fits: ")
 
 
-def test_a_narrow_terminal_is_left_clean_too(on_terminal, script):
+def test_a_narrow_terminal_shows_only_the_report_at_the_end_too(on_terminal, script):
     shown, _ = on_terminal(script(SCRIPT), columns=30)
     assert "step 2" in shown.written
     begin = shown.rows.index("loss 0")
@@ -131,7 +131,7 @@ def test_a_narrow_terminal_is_left_clean_too(on_terminal, script):
 
 
 @pytest.mark.parametrize("options, piped", [(["--quiet"], None), ([], "stderr")])
-def test_quiet_and_a_stderr_that_is_no_terminal_show_no_progress(on_terminal, script, options, piped):
+def test_no_progress_is_shown_with_quiet_or_without_a_terminal_on_stderr(on_terminal, script, options, piped):
     shown, rest = on_terminal(*options, script(SCRIPT), piped=piped)
     assert "loss 2" in shown.rows
     assert "peak: active" not in shown.written + rest
@@ -139,7 +139,7 @@ def test_quiet_and_a_stderr_that_is_no_terminal_show_no_progress(on_terminal, sc
 
 
 class Tty(io.StringIO):
-    """A stream to a terminal that does not know its width."""
+    """A stream to a terminal of unknown width."""
 
     def isatty(self):
         return True
@@ -148,7 +148,7 @@ class Tty(io.StringIO):
         raise OSError("no file")
 
 
-def test_what_is_printed_erases_the_line_and_leaves_the_stream_as_it_was():
+def test_printing_erases_the_line_and_restores_the_stream():
     stream = Tty()
     progress = Progress(True, stream)
     progress.show(1, 1 << 30, 2 << 30)
@@ -173,7 +173,7 @@ def test_a_forked_child_neither_draws_nor_erases():
     assert stream.getvalue() == drawn and "write" not in vars(stream)
 
 
-def test_a_write_that_the_script_gave_its_stream_stays():
+def test_a_write_method_that_the_script_replaced_stays():
     stream, written = Tty(), []
     stream.write = written.append
     progress = Progress(True, stream)

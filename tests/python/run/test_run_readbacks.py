@@ -1,11 +1,11 @@
-"""Values read back from the device are zeros: which lines read them, and which decided a shape."""
+"""Read-backs give zeros: the report names the lines that read, and those that decided a shape."""
 
 import pytest
 
 pytestmark = pytest.mark.warm
 
 
-def test_lines_operators_and_shapes(plimsoll_run, script):
+def test_readbacks_are_reported_by_line_operator_and_use(plimsoll_run, script):
     name = script(
         """
         import threading, torch
@@ -37,8 +37,8 @@ def test_lines_operators_and_shapes(plimsoll_run, script):
     assert sum(line["count"] for line in run.json["read_back_lines"]) == run.json["read_backs"]
 
 
-def test_a_value_is_followed_to_the_shape_that_it_decides(plimsoll_run, script):
-    """Within a function; test_run_shape_use.py has the ways that a value can go."""
+def test_a_readback_is_followed_to_the_shape_that_it_decides(plimsoll_run, script):
+    """Within a function; test_run_shape_use.py has each path of a value."""
     name = script(
         """
         import torch
@@ -71,8 +71,8 @@ def test_a_value_is_followed_to_the_shape_that_it_decides(plimsoll_run, script):
     assert "warning: a value read at train.py:11 <module> (aten::item) decided a shape" in run.stdout
 
 
-def test_a_read_keeps_nothing_alive(plimsoll_run, script):
-    """What its callers had is gone with them, and not only when Python looks for cycles."""
+def test_a_readback_keeps_nothing_alive(plimsoll_run, script):
+    """The callers' objects are freed with their frames, and do not wait for the cycle collector."""
     name = script(
         """
         import gc, torch

@@ -1,4 +1,4 @@
-"""Where a value that was read goes: the source alone is looked at. `READ` stands for the line that reads."""
+"""Whether a read-back decides a shape, found from the source only. Comment `READ` marks the line that reads."""
 
 import textwrap
 
@@ -51,7 +51,7 @@ DOES_NOT = {
     "a loss that is added up": "total += loss.item() * x.shape[0]  # READ\nmean = total / len(x)\nprint(f'{mean:.3f}')",
     "a name that got another value": "n = x.item()  # READ\nprint(n)\nn = 8\ny = torch.zeros(n)",
     "an attribute of another value": "self.loss = x.item()  # READ\ny = torch.zeros(self.n)",
-    "an attribute whose owner is another": "self.n = x.item()  # READ\nself = other\ny = torch.zeros(self.n)",
+    "an attribute of another object": "self.n = x.item()  # READ\nself = other\ny = torch.zeros(self.n)",
     "an element by another key": "state['loss'] = x.item()  # READ\ny = torch.zeros(state['n'])",
     "a use before it": "y = torch.zeros(n)\nn = x.item()  # READ",
     "the shape of what was read": "y = x.cpu()  # READ\nz = torch.zeros(y.shape[0], y.size(1), len(y))",
@@ -85,17 +85,17 @@ def test_a_value_decides_a_shape(tmp_path, code):
 
 
 @pytest.mark.parametrize("code", DOES_NOT.values(), ids=DOES_NOT.keys())
-def test_a_value_decides_no_shape(tmp_path, code):
+def test_a_value_does_not_decide_a_shape(tmp_path, code):
     assert not decides(tmp_path, code)
 
 
-def test_what_cannot_be_looked_at_decides_nothing(tmp_path):
+def test_a_line_without_source_decides_nothing(tmp_path):
     assert not shape_use.read_decides_shape(str(tmp_path / "no_such.py"), 1)
     deep = "n = x.item()  # READ\ny = " + "-" * 5000 + "n"
     assert not decides(tmp_path, deep)
 
 
-def test_a_line_is_looked_at_once(tmp_path, monkeypatch):
+def test_each_line_is_analysed_once(tmp_path, monkeypatch):
     looked = []
     monkeypatch.setattr(shape_use, "_scope", lambda tree, line: looked.append(line) or tree.body)
     for _ in range(3):
@@ -103,7 +103,7 @@ def test_a_line_is_looked_at_once(tmp_path, monkeypatch):
     assert len(looked) == 1
 
 
-def test_loops_in_loops_are_not_walked_once_for_each_of_their_turns(tmp_path, monkeypatch):
+def test_nested_loops_are_walked_a_bounded_number_of_times(tmp_path, monkeypatch):
     walked, walk = [], shape_use._Walk._statement
     monkeypatch.setattr(shape_use._Walk, "_statement", lambda self, *rest: walked.append(1) or walk(self, *rest))
     code = "".join("    " * depth + f"for i{depth} in x:\n" for depth in range(18))

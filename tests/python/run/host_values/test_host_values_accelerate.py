@@ -1,10 +1,10 @@
-"""What accelerate's ranks agree on goes to the device and back: the host keeps it."""
+"""accelerate sends values that ranks agree on to the device and back: the host keeps them."""
 
 import pytest
 
 pytestmark = pytest.mark.warm
 
-# As in accelerate 1.15, of which this is what matters.
+# The relevant part of accelerate 1.15.
 FAKE_RANDOM = """
 import enum, torch
 class RNGType(enum.Enum):
@@ -101,7 +101,7 @@ def test_a_generator_that_ranks_agree_on_keeps_its_state(plimsoll_run, script, f
     assert run.json["read_backs"] == 3 and run.json["defects"] == []
 
 
-def test_what_is_padded_to_the_largest_of_any_rank_is_as_large_as_here(plimsoll_run, script, fake_accelerate):
+def test_padding_to_the_largest_rank_gives_this_ranks_own_size(plimsoll_run, script, fake_accelerate):
     text = """
     x = torch.ones(4, 5, device="cuda")
     for dim in (0, 1, -1, 2):

@@ -1,11 +1,11 @@
-"""torch.distributions asks the device whether arguments are valid: the host takes them as valid."""
+"""torch.distributions reads back from the device whether arguments are valid: the host answers that they are."""
 
 import pytest
 
 pytestmark = pytest.mark.warm
 
 
-def test_arguments_of_distributions_on_the_device_are_taken_as_valid(plimsoll_run, script):
+def test_distribution_arguments_on_the_device_count_as_valid(plimsoll_run, script):
     text = """
     import torch
     from torch.distributions import Categorical, Dirichlet, MultivariateNormal, Normal, Uniform
@@ -19,7 +19,7 @@ def test_arguments_of_distributions_on_the_device_are_taken_as_valid(plimsoll_ru
     assert run.json["defects"] == []
 
 
-def test_the_validation_is_made_on_the_device_and_read_back(plimsoll_run, script):
+def test_validation_runs_on_the_device_and_is_read_back(plimsoll_run, script):
     text = """
     import torch
     from torch.distributions import Normal
@@ -36,7 +36,7 @@ def test_the_validation_is_made_on_the_device_and_read_back(plimsoll_run, script
     assert run.json["read_backs"] == 2
 
 
-def test_arguments_of_distributions_on_the_cpu_are_validated(plimsoll_run, script):
+def test_distribution_arguments_on_the_cpu_are_validated(plimsoll_run, script):
     text = """
     import torch
     from torch.distributions import Normal
@@ -57,8 +57,8 @@ def test_arguments_of_distributions_on_the_cpu_are_validated(plimsoll_run, scrip
     assert run.code == 0, run.stderr
 
 
-def test_a_normal_sample_is_what_torch_draws(plimsoll_run, script):
-    """The draw is made without torch.normal's own check; of what is on the CPU, it is torch's."""
+def test_a_normal_sample_equals_torchs(plimsoll_run, script):
+    """On the device the draw skips the check of torch.normal; on the CPU torch.normal itself draws."""
     text = """
     import torch
     from torch.distributions import Normal
@@ -80,11 +80,11 @@ def test_a_normal_sample_is_what_torch_draws(plimsoll_run, script):
     """
     run = plimsoll_run(script(text))
     assert run.code == 0, run.stderr
-    # Of two parameters each, whether they are valid; of the deviations of the first sample, twice.
+    # Validity of two parameters each; of the deviations of the first sample, twice.
     assert run.json["read_backs"] == 2 * 2 + 2
 
 
-def test_the_compiler_sees_the_validation_as_ever(plimsoll_run, script):
+def test_the_compiler_still_sees_the_validation(plimsoll_run, script):
     text = """
     import torch
     from torch.distributions import Normal

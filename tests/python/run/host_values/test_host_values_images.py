@@ -1,4 +1,4 @@
-"""A model that sees images reads back how large they are: the shapes of all that its modules compute are those of the CPU."""
+"""A vision model reads back the sizes of its images: all of its modules' outputs have the same shapes as on the CPU."""
 
 import importlib.util
 
@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.warm
 
-# Two images of different sizes, in sequences that hold a token for each four patches.
+# Two images of different sizes, in sequences with one token for each four patches.
 SHAPES = """
     import torch
     from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
@@ -46,7 +46,7 @@ SHAPES = """
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
-def test_shapes_are_those_of_the_cpu_in_forward_and_when_it_runs_again(plimsoll_run, script):
+def test_shapes_equal_the_cpus_in_forward_and_in_recomputation(plimsoll_run, script):
     text = """
     plain, again, reentrant = check(None), check(False), check(True)
     assert plain < again and plain < reentrant
@@ -56,8 +56,8 @@ def test_shapes_are_those_of_the_cpu_in_forward_and_when_it_runs_again(plimsoll_
     assert run.json["defects"] == []
 
 
-def test_a_forward_that_takes_sizes_reads_them_back_in_every_version(plimsoll_run, script):
-    """In newer ones the base of transformers' models does something for each class that is made, in older ones nothing."""
+def test_a_forward_that_takes_sizes_reads_them_back_in_each_version(plimsoll_run, script):
+    """Newer versions of transformers run code for each model class that is defined; older versions do not."""
     text = """
     import types
     import torch

@@ -1,4 +1,4 @@
-"""A mask that comes from what the host sent selects as much as on a GPU: shapes are those of the CPU, and memory follows."""
+"""A mask computed from host values selects as many elements as on a GPU: shapes and memory equal those of real values."""
 
 import pytest
 
@@ -14,7 +14,7 @@ BATCH = """
 """
 
 
-def test_shapes_are_those_of_the_cpu(plimsoll_run, script):
+def test_shapes_equal_the_cpus(plimsoll_run, script):
     text = """
     def gradient(sent, pairs, hidden):
         mask = sent != -100
@@ -46,8 +46,8 @@ def test_shapes_are_those_of_the_cpu(plimsoll_run, script):
     assert "verrid" not in run.stderr
 
 
-def test_it_takes_the_memory_of_an_index_that_the_host_made(plimsoll_run, script):
-    """What finds the places is gone when they are found."""
+def test_masking_takes_the_memory_of_an_index_made_on_the_host(plimsoll_run, script):
+    """The temporaries that find the indices are freed once they are found."""
     text = """
     sent, places = labels.cuda(), (labels != -100).nonzero(as_tuple=True)
     by_place = tuple(place.cuda() for place in places)
@@ -64,7 +64,7 @@ def test_it_takes_the_memory_of_an_index_that_the_host_made(plimsoll_run, script
     assert run.code == 0, run.stderr
 
 
-def test_what_the_host_does_not_know_selects_nothing(plimsoll_run, script):
+def test_a_mask_that_the_host_does_not_know_selects_nothing(plimsoll_run, script):
     text = """
     sent, states = labels.cuda(), hidden("cuda")
     unknown = [states[..., 0] > 0, sent + 1 != 0, torch.ones(4, 128, device="cuda") > 0, (states[..., 0] > 0) & (sent != -100)]

@@ -1,4 +1,4 @@
-"""Whether a batch has padding is known where the host sent it; transformers makes a mask of tokens by tokens only if it has."""
+"""The host knows the padding of a batch that it sent; transformers builds a mask of tokens by tokens only for padding."""
 
 import importlib.util
 
@@ -32,7 +32,7 @@ MODELS = """
 
 
 @needs_transformers
-def test_a_mask_is_made_where_the_batch_has_padding(plimsoll_run, script):
+def test_a_mask_is_built_if_the_batch_has_padding(plimsoll_run, script):
     text = """
     whole = torch.ones(2, 96, dtype=torch.long)
     padded = whole.clone(); padded[1, 60:] = 0
@@ -56,7 +56,7 @@ def test_a_mask_is_made_where_the_batch_has_padding(plimsoll_run, script):
 
 
 @needs_transformers
-def test_a_model_makes_its_own_positions_and_packs_nothing(plimsoll_run, script):
+def test_a_model_builds_its_own_positions_and_packs_nothing(plimsoll_run, script):
     text = """
     consecutive = torch.arange(96).expand(2, -1)
     packed = torch.cat([torch.arange(40), torch.arange(56)]).expand(2, -1)
@@ -75,7 +75,7 @@ def test_a_model_makes_its_own_positions_and_packs_nothing(plimsoll_run, script)
 
 
 @needs_transformers
-def test_a_batch_without_padding_takes_what_one_without_a_mask_takes(plimsoll_run, script):
+def test_a_batch_without_padding_takes_the_memory_of_one_without_a_mask(plimsoll_run, script):
     text = """
     mask, tall = torch.ones(2, 96, dtype=torch.long).cuda(), []
     is_masked(llama, use_cache=False)
@@ -99,7 +99,7 @@ KNOWN = """
 """
 
 
-def test_what_the_host_sent_is_known_until_it_is_written_to(plimsoll_run, script):
+def test_a_host_value_is_known_until_its_tensor_is_written(plimsoll_run, script):
     text = """
     for tensor, wanted in (
         (sent, host), (sent[1], host[1]), (sent.t(), host.t()), (sent.expand(3, 2, 3)[0], host), (sent.int(), host.int()),
@@ -135,7 +135,7 @@ def test_what_the_host_sent_is_known_until_it_is_written_to(plimsoll_run, script
     assert "verrid" not in run.stderr
 
 
-def test_what_is_computed_from_it_is_known_only_where_it_is_asked_for(plimsoll_run, script):
+def test_derived_values_are_known_only_inside_host_queries(plimsoll_run, script):
     text = """
     @known_values.where_known
     def asked(tensor):
@@ -155,7 +155,7 @@ def test_what_is_computed_from_it_is_known_only_where_it_is_asked_for(plimsoll_r
     assert (listed, largest) == ([2, 4, 4, 6, 6, 6], 6) and torch.equal(copied, host)
     assert sent.tolist() == [[0, 0, 0]] * 2 and sent.cpu().sum() == 0
     assert asked(torch.cat([host, host])[1:].cuda()) == (True, 36, True)
-    assert asked(sent.float()) == (False, 0, False)  # nobody knows
+    assert asked(sent.float()) == (False, 0, False)  # not computed from a host value
     assert (sent.sum().item(), bool((sent > 0).all())) == (0, False)
     def cost(function):
         torch.cuda.reset_peak_memory_stats()

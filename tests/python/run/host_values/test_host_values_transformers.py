@@ -1,4 +1,4 @@
-"""generate() of transformers asks the device whether it has ended: the host answers, and zeros do not."""
+"""generate() of transformers reads back whether it has ended: the host answers, because zeros would never end it."""
 
 import importlib.util
 
@@ -48,7 +48,7 @@ def test_a_generation_ends_at_its_length(plimsoll_run, script):
     assert run.json["defects"] == []
 
 
-def test_the_beams_that_are_returned_are_as_long_as_those_of_the_cpu(plimsoll_run, script):
+def test_returned_beams_have_the_length_of_the_cpus(plimsoll_run, script):
     text = """
     wanted = dict(max_new_tokens=5, num_beams=4, return_dict_in_generate=True, output_scores=True)
     for returned in (1, 3):
@@ -58,12 +58,12 @@ def test_the_beams_that_are_returned_are_as_long_as_those_of_the_cpu(plimsoll_ru
         assert cuda.sequences.is_cuda and len(cuda.scores) == 5
         assert cuda.beam_indices.shape == (cuda.sequences.shape[0], 5)
     """
-    # On the CPU values are real: without an end in the vocabulary, no beam ends early.
+    # The CPU has real values: without an end token in the vocabulary, no beam ends early.
     run = plimsoll_run(script(MODEL.replace("eos_token_id=2", "eos_token_id=None") + text), timeout=120)
     assert run.code == 0, run.stderr
 
 
-def test_the_cache_of_the_full_length_is_in_the_peak(plimsoll_run, script):
+def test_the_peak_includes_the_cache_of_the_full_length(plimsoll_run, script):
     new = 64
     text = f"""
     with torch.no_grad():
@@ -77,13 +77,13 @@ def test_the_cache_of_the_full_length_is_in_the_peak(plimsoll_run, script):
     run = plimsoll_run(script(MODEL + text), timeout=120)
     assert run.code == 0, run.stderr
     before, cache = map(int, run.stdout.split()[:2])
-    # Keys and values of every token in every layer; of the last token there are none, since it is not fed in again.
+    # Keys and values of each token in each layer, except the last token, which is not fed in again.
     one_layers_keys = SEQUENCES * HEADS * (PROMPT + new - 1) * HEAD_DIM * 4
     assert cache == 2 * LAYERS * one_layers_keys
     assert run.json["peak"]["active_bytes"] >= before + cache
 
 
-def test_an_error_in_a_generation_does_not_end_the_next(plimsoll_run, script):
+def test_an_error_in_one_generation_does_not_end_the_next(plimsoll_run, script):
     text = f"""
     from transformers import MaxLengthCriteria, StoppingCriteriaList
     own = StoppingCriteriaList([MaxLengthCriteria({PROMPT} + 4)])
@@ -103,7 +103,7 @@ def test_an_error_in_a_generation_does_not_end_the_next(plimsoll_run, script):
     assert run.json["defects"] == []
 
 
-def test_assisted_decoding_ends_and_the_report_says_that_it_is_not_whole(plimsoll_run, script):
+def test_assisted_decoding_ends_and_the_report_says_that_it_is_incomplete(plimsoll_run, script):
     text = """
     print(model.generate(prompt[:1], max_new_tokens=5, do_sample=False, assistant_model=a_model()).shape)
     """
@@ -114,7 +114,7 @@ def test_assisted_decoding_ends_and_the_report_says_that_it_is_not_whole(plimsol
     ]
 
 
-def test_a_generation_on_the_cpu_ends_where_its_values_say(plimsoll_run, script):
+def test_a_generation_on_the_cpu_ends_by_its_values(plimsoll_run, script):
     text = f"""
     model = a_model("cpu")
     model.lm_head.weight.data.zero_()  # Every token is as likely, and the first is taken.
