@@ -1,4 +1,4 @@
-"""plimsoll.api.estimate: a function on the pretend GPU, in a process of its own."""
+"""plimsoll.api.estimate: a function on the pretend GPU, in its own process."""
 
 import doctest
 import functools
@@ -87,7 +87,7 @@ class Trainer:
 
 
 def python(tmp_path, text, *arguments, name="main.py", **environment):
-    """A program of the user's own, beside this process."""
+    """Runs a user's program in another process."""
     (tmp_path / name).write_text(textwrap.dedent(text))
     paths = [str(HOME / "python"), str(HOME / "tests" / "python" / "support")]
     return subprocess.run(
@@ -104,7 +104,7 @@ def python(tmp_path, text, *arguments, name="main.py", **environment):
 # -- the answer ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_function_takes_what_the_same_loop_takes_as_a_script(plimsoll_run, script):
+def test_a_function_takes_the_memory_of_the_same_loop_in_a_script(plimsoll_run, script):
     name = script(LOOP + "train(512)\n")
     theirs = plimsoll_run(name).json
     ours = estimate(train, 512, capture=True)
@@ -147,14 +147,14 @@ def test_the_card_the_rank_and_the_settings_reach_it():
     assert len(few.steps) == 2 and few.stdout == "" and few.to_dict()["stopped_after_steps"]
 
 
-def test_modules_are_listed_as_deep_as_was_asked(plimsoll_command):
+def test_modules_are_listed_to_the_requested_depth(plimsoll_command):
     if "--depth" not in subprocess.run([plimsoll_command, "run", "--help"], capture_output=True, text=True).stdout:
         pytest.skip("this command's run has no --depth")
     assert {module.name for module in estimate(train, 64, capture=True).modules} >= {"", "0", "1"}
     assert not {module.name for module in estimate(train, 64, depth=0, capture=True).modules} & {"0", "1"}
 
 
-def test_running_out_of_memory_is_an_answer(capfd):
+def test_running_out_of_memory_is_a_result_and_not_an_error(capfd):
     full = estimate(run_out)
     assert full.fits is False and full.error.type == "OutOfMemoryError"
     assert full.spare == full.oom.device_free - (90 << 30) < 0 and full.oom.function == "run_out"
@@ -174,7 +174,7 @@ def test_without_a_gpu_there_is_no_verdict():
     assert host.fits is None and str(host) == "no verdict: torch:zeros used no GPU, it put no tensor on it\n"
 
 
-def test_what_is_not_known_by_cause_is_known_by_line():
+def test_bytes_without_a_cause_are_reported_by_line():
     document = estimate(functools.partial(Trainer(64).train), capture=True).to_dict()
     document["peak"].pop("categories", None)
     document |= {"modules": None, "causes": None, "attribution": "Not seen."}
@@ -184,10 +184,10 @@ def test_what_is_not_known_by_cause_is_known_by_line():
     assert "  Not seen." in lines and "Largest live allocations at the peak, by line of code:" in lines
 
 
-# -- the way of a function -------------------------------------------------------------------------------------------------
+# -- sending the function -------------------------------------------------------------------------------------------------
 
 
-def test_arguments_path_and_folder_are_the_callers(tmp_path, monkeypatch):
+def test_arguments_path_and_folder_are_those_of_the_caller(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path / "first")
     said = estimate(say, 1, "two", three=[3], capture=True)
@@ -208,7 +208,7 @@ def test_prints_go_to_the_callers_streams(capfd):
     assert "said () {}" in out and err == "aside\n"
 
 
-def test_prints_go_to_streams_that_are_no_files(monkeypatch):
+def test_prints_go_to_streams_without_a_file_too(monkeypatch):
     import io
 
     out, err = io.StringIO(), io.StringIO()
@@ -237,19 +237,19 @@ def test_a_function_of_the_main_module_is_found_again(tmp_path, arguments):
     assert done.stdout.splitlines() == ["main as __main__", "main as __mp_main__", "1 1 train"]
 
 
-def test_a_main_module_without_its_guard_is_told(tmp_path):
+def test_a_main_module_without_a_guard_is_reported(tmp_path):
     done = python(tmp_path, MAIN.replace('if __name__ == "__main__":', "if True:"))
     assert done.returncode != 0
     assert 'put the call below `if __name__ == "__main__":`' in done.stderr and "could not be loaded" in done.stderr
 
 
-def test_a_main_module_that_is_not_needed_is_not_run_again(tmp_path):
+def test_a_main_module_is_not_run_again_unless_it_is_needed(tmp_path):
     done = python(tmp_path, "from plimsoll.api import estimate\nprint(estimate('os:getpid'))\n")
     assert done.returncode == 0 and done.stdout.count("no verdict") == 1, done.stderr
 
 
-def test_a_script_in_the_callers_own_run_is_one_of_its_own(tmp_path):
-    """`estimate` within `estimate`: nothing of the outer one counts."""
+def test_an_estimate_inside_an_estimate_has_its_own_settings(tmp_path):
+    """The settings of the outer `estimate` do not reach the inner one."""
     inner = estimate("test_python_estimate:nested", capture=True)
     assert inner.stdout == "1 True\n", inner.stderr
 
@@ -270,7 +270,7 @@ CLOSURE = """
 
 
 @pytest.mark.parametrize("arguments", [PROMPT, ()], ids=["prompt", "closure"])
-def test_what_has_no_name_is_sent_as_it_is_with_cloudpickle(tmp_path, arguments):
+def test_a_function_without_a_name_is_sent_by_value_with_cloudpickle(tmp_path, arguments):
     found = installation.importlib.util.find_spec("cloudpickle")
     if found is None:
         pytest.skip("cloudpickle is not installed")
@@ -280,7 +280,7 @@ def test_what_has_no_name_is_sent_as_it_is_with_cloudpickle(tmp_path, arguments)
 
 
 @pytest.mark.parametrize("arguments", [PROMPT, ()], ids=["prompt", "closure"])
-def test_what_has_no_name_needs_cloudpickle(tmp_path, arguments):
+def test_a_function_without_a_name_needs_cloudpickle(tmp_path, arguments):
     (tmp_path / "cloudpickle.py").write_text("raise ImportError('hidden')\n")
     paths = os.pathsep.join([str(tmp_path), str(HOME / "python")])
     done = python(tmp_path, CLOSURE, *arguments, PYTHONPATH=paths)
@@ -289,7 +289,7 @@ def test_what_has_no_name_needs_cloudpickle(tmp_path, arguments):
 
 
 def test_another_interpreter_has_its_own_libraries_and_the_callers_modules(tmp_path):
-    """The caller's here has no torch; what it says then is in the other test."""
+    """The caller's interpreter has no torch here; another test has its message."""
     own = installation.find().own_python
     plain = Path(sys.base_prefix, "bin", "python3")
     if own is None or not own.exists() or not plain.exists():
@@ -306,7 +306,7 @@ def test_another_interpreter_has_its_own_libraries_and_the_callers_modules(tmp_p
 # -- errors ----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_function_raises_is_raised_here_with_its_traceback(capfd):
+def test_an_exception_of_the_function_is_raised_with_its_traceback(capfd):
     with pytest.raises(EstimateError, match="^fail raised KeyError:\nTraceback|ValueError: the cause") as raised:
         estimate(fail)
     text = str(raised.value)
@@ -317,14 +317,14 @@ def test_what_the_function_raises_is_raised_here_with_its_traceback(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_script_that_raises_is_the_same(script, tmp_path):
+def test_an_exception_of_a_script_is_raised_too(script, tmp_path):
     name = script("raise OSError('no')\n")
     with pytest.raises(EstimateError, match="raised OSError") as raised:
         estimate(tmp_path / name)
     assert raised.value.traceback.splitlines()[1].strip().startswith(f'File "{tmp_path / name}", line 1')
 
 
-def test_what_cannot_be_found_in_the_child_is_said():
+def test_a_function_that_the_child_cannot_import_is_reported():
     with pytest.raises(
         EstimateError, match="(?s)^math:nothing could not be loaded in the child:.*has no attribute 'nothing'"
     ):
@@ -343,7 +343,7 @@ def test_an_exit_code_and_a_signal_are_errors():
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_what_takes_too_long_is_ended(tmp_path, monkeypatch, deaf):
+def test_a_function_that_exceeds_the_timeout_is_stopped(tmp_path, monkeypatch, deaf):
     monkeypatch.setattr(command, "_PATIENCE_SECONDS", 2.0)
     file = tmp_path / "pid"
     with pytest.raises(TimeoutError, match="^plimsoll run took more than 5 seconds$"):
@@ -362,7 +362,7 @@ def test_an_argument_that_cannot_be_sent_is_named():
         estimate(say, key=threading.Lock())
 
 
-def test_a_function_that_cannot_be_sent_even_by_value_is_said(monkeypatch):
+def test_a_function_that_cannot_be_sent_by_value_is_reported(monkeypatch):
     class Refusing:
         @staticmethod
         def dumps(value, protocol):
@@ -374,7 +374,7 @@ def test_a_function_that_cannot_be_sent_even_by_value_is_said(monkeypatch):
         estimate(lambda: None)
 
 
-def test_what_is_no_function_is_refused():
+def test_an_argument_that_is_not_a_function_is_refused():
     with pytest.raises(TypeError, match="needs a function or the path of a script, found int"):
         estimate(7)
     with pytest.raises(ValueError, match=r"'train' is neither the path of a script, .* nor a function as"):
@@ -383,7 +383,7 @@ def test_what_is_no_function_is_refused():
         estimate("train.py", lr=1)
 
 
-def test_what_the_command_refuses_is_a_value_error():
+def test_bad_usage_of_the_command_is_a_value_error():
     with pytest.raises(ValueError, match="^--rank 8 does not exist: the ranks of --world-size 8 are 0 to 7"):
         estimate(say, world_size=8, rank=8)
     with pytest.raises(ValueError, match="H900"):
@@ -392,24 +392,24 @@ def test_what_the_command_refuses_is_a_value_error():
         estimate(say, python="/no/such/python")
 
 
-def test_a_script_that_is_not_there_is_said(tmp_path):
+def test_a_missing_script_is_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such script: .*nothing.py"):
         estimate(tmp_path / "nothing.py")
 
 
-def test_a_cpu_build_of_torch_is_said(monkeypatch):
+def test_a_cpu_build_of_torch_is_reported(monkeypatch):
     monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InstallationError, match="has no torch; the pretend GPU needs a CUDA build"):
         estimate(say)
 
 
-def test_a_process_that_does_not_start_is_said(monkeypatch):
-    monkeypatch.setattr(function_estimate, "_CHILD", "json.tool")  # It finds no JSON in what it is given, and ends.
+def test_a_process_that_does_not_start_is_reported(monkeypatch):
+    monkeypatch.setattr(function_estimate, "_CHILD", "json.tool")  # Finds no JSON in its input, and ends.
     with pytest.raises(RuntimeError, match="^the process with the pretend GPU did not start:"):
         estimate(say)
 
 
-def test_what_the_docstring_shows_is_so():
+def test_the_docstring_examples_hold():
     assert doctest.testmod(function_estimate).failed == 0
 
 

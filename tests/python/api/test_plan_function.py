@@ -1,4 +1,4 @@
-"""plimsoll.api.plan: the command's answer, as an object."""
+"""plimsoll.api.plan: the command's document as an object."""
 
 import doctest
 import html.parser
@@ -38,7 +38,7 @@ def of_the_command(folder, *arguments):
 
 
 def sample(**changes):
-    """A plan's document as small as it can be."""
+    """A minimal document of a plan."""
     peak = {
         "active_bytes": 50,
         "allocated_bytes": 50,
@@ -76,7 +76,7 @@ def sample(**changes):
     return Plan(json.dumps(document), "the text\n", "<m>")
 
 
-# -- the command's answer --------------------------------------------------------------------------------------------------
+# -- the command's document --------------------------------------------------------------------------------------------------
 
 
 @needs_planner
@@ -112,7 +112,7 @@ def sample(**changes):
     ],
     ids=["few", "every keyword", "does not fit", "one GPU"],
 )
-def test_keywords_are_the_flags_and_the_document_is_the_commands(tmp_path, keywords, flags):
+def test_keywords_become_flags_and_the_document_is_the_commands(tmp_path, keywords, flags):
     ours = plan(str(LLAMA), **keywords)
     theirs, text = of_the_command(tmp_path, LLAMA, *flags)
     assert without_times(ours.to_dict()) == without_times(theirs)
@@ -144,7 +144,7 @@ def test_a_model_is_a_name_a_path_a_dict_or_a_configuration(tmp_path, monkeypatc
 
 @needs_planner
 def test_a_configuration_of_transformers_is_a_model(plimsoll_run, script):
-    """Under `plimsoll run`, where torch, which transformers imports, needs no NVIDIA packages: so a plan within a run, too."""
+    """In `plimsoll run`, because transformers imports torch. So this also tests a plan within a run."""
     if installation.importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
     name = script(
@@ -160,7 +160,7 @@ def test_a_configuration_of_transformers_is_a_model(plimsoll_run, script):
 
 
 @needs_planner
-def test_a_job_file_has_what_no_keyword_says(tmp_path, monkeypatch, capsys):
+def test_a_job_file_gives_the_fields_that_no_keyword_sets(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("job.toml").write_text(f'model = "{LLAMA}"\nseq_len = 512\ngpus = 4\nbatch = 2\n')
     whole = plan(job="job.toml")
@@ -169,7 +169,7 @@ def test_a_job_file_has_what_no_keyword_says(tmp_path, monkeypatch, capsys):
 
 
 @needs_planner
-def test_a_profile_is_found_from_where_the_caller_stands(tmp_path, monkeypatch):
+def test_a_relative_profile_path_starts_at_the_callers_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     profile = json.loads((HOME / "src/plimsoll/pretend/profiles/H100-80GB.json").read_text())
     Path("mine.json").write_text(json.dumps({**profile, "name": "mine"}))
@@ -177,7 +177,7 @@ def test_a_profile_is_found_from_where_the_caller_stands(tmp_path, monkeypatch):
 
 
 @needs_planner
-def test_what_the_command_refuses_is_a_value_error_in_its_words():
+def test_bad_usage_is_a_value_error_with_the_commands_message():
     with pytest.raises(ValueError, match=r"^--batch expects a whole number from 1"):
         plan("llama3-8b", batch=0)
     with pytest.raises(ValueError, match="llama3-9b"):
@@ -187,35 +187,35 @@ def test_what_the_command_refuses_is_a_value_error_in_its_words():
 
 
 @needs_planner
-def test_a_command_that_fails_is_a_runtime_error_with_what_it_said(monkeypatch):
+def test_a_failed_command_is_a_runtime_error_with_its_message(monkeypatch):
     monkeypatch.setenv("PLIMSOLL_PLANNER", "/no/such/planner")
     with pytest.raises(RuntimeError, match=r"(?s)failed with exit code 1:.*/no/such/planner"):
         plan("gpt2")
 
 
-def test_a_command_that_dies_is_named_by_its_signal():
+def test_the_error_of_a_killed_command_names_its_signal():
     with pytest.raises(RuntimeError, match="^the plimsoll command was ended by SIGKILL and said nothing$"):
         command.Answer(-9, None, "", "").required_document()
 
 
 @needs_planner
-def test_a_plan_that_takes_too_long_is_given_up():
+def test_a_plan_that_exceeds_the_timeout_is_stopped():
     with pytest.raises(TimeoutError, match="^plimsoll plan took more than 0.01 seconds$"):
         plan("llama3-8b", timeout=0.01)
 
 
-def test_a_model_must_be_one():
+def test_a_plan_needs_exactly_one_model():
     with pytest.raises(ValueError, match="needs a model, or a job file"):
         plan()
 
 
 @pytest.mark.parametrize("model", [7, ["llama3-8b"], types.SimpleNamespace])
-def test_a_model_of_another_kind_is_refused(model, built):
+def test_a_model_of_the_wrong_type_is_refused(model, built):
     with pytest.raises(TypeError, match="model must be a name of `plimsoll models`.*found "):
         plan(model)
 
 
-def test_a_configuration_that_is_no_json_is_refused(built):
+def test_a_configuration_that_is_not_json_is_refused(built):
     with pytest.raises(ValueError, match="cannot be written as JSON"):
         plan({"model_type": object()})
 
@@ -225,7 +225,7 @@ def test_a_configuration_that_is_no_json_is_refused(built):
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """A source tree whose command says nothing."""
+    """A source tree with a command that prints nothing."""
     program = tmp_path / "build" / "release" / "bin" / "plimsoll"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -244,7 +244,7 @@ def test_the_source_tree_is_found_from_the_package(monkeypatch):
     assert found.own_python == HOME / ".plimsoll/venv/bin/python"
 
 
-def test_the_variable_wins(built, tmp_path):
+def test_the_environment_variable_overrides_the_source_tree(built, tmp_path):
     found = installation.find()
     assert found.home == tmp_path and found.command == built
     assert not found.python_is_own()
@@ -266,7 +266,7 @@ def test_a_wheel_has_its_command_beside_the_package(built, tmp_path, monkeypatch
     assert found.own_python is None and found.python_is_own()
 
 
-def test_a_source_tree_without_its_command_says_what_to_run(tmp_path, monkeypatch):
+def test_a_source_tree_without_a_built_command_says_what_to_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path))
     message = rf"PLIMSOLL_HOME is {tmp_path}, and there is no plimsoll command at .*: run ./plimsoll in .*, or unset"
     with pytest.raises(InstallationError, match=message):
@@ -281,14 +281,14 @@ def test_a_source_tree_without_its_command_says_what_to_run(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("system, machine", [("Darwin", "arm64"), ("Linux", "aarch64")])
-def test_another_platform_is_said(monkeypatch, system, machine):
+def test_an_unsupported_platform_is_reported(monkeypatch, system, machine):
     monkeypatch.setattr(installation.platform, "system", lambda: system)
     monkeypatch.setattr(installation.platform, "machine", lambda: machine)
     with pytest.raises(InstallationError, match=f"^plimsoll runs on Linux on x86-64; this is {system} on {machine}"):
         plan("gpt2")
 
 
-def test_a_torch_that_is_missing_or_a_cpu_build_is_said(built, tmp_path, monkeypatch):
+def test_a_missing_torch_or_a_cpu_build_is_reported(built, tmp_path, monkeypatch):
     found = installation.find()
     monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InstallationError, match=r"has no torch; .* no GPU is needed: pip install torch===2\.13\.0"):
@@ -309,7 +309,7 @@ def test_a_torch_that_is_missing_or_a_cpu_build_is_said(built, tmp_path, monkeyp
     installation.check_torch(found)
 
 
-def test_nothing_of_a_run_reaches_the_next_one():
+def test_the_environment_of_a_run_does_not_reach_an_inner_command():
     environment = {
         "PLIMSOLL_PRETEND_DIR": "/p/pretend",
         "PLIMSOLL_RUN": "{}",
@@ -329,7 +329,7 @@ def test_planning_needs_no_torch():
 # -- the object ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_plan_says_of_itself():
+def test_a_plan_prints_its_verdict_and_its_tables():
     fits = sample()
     assert repr(fits) == "<Plan <m>: fits, 30 B to spare of 100 B>" and str(fits) == "the text\n"
     assert fits.explain().splitlines() == [
@@ -348,14 +348,14 @@ def test_what_a_plan_says_of_itself():
     assert not hasattr(Plan, "__bool__")
 
 
-def test_a_document_is_the_callers_own():
+def test_each_caller_gets_its_own_copy_of_the_document():
     fits = sample()
     fits.to_dict()["peak"]["active_bytes"] = 0
     fits.categories.clear()
     assert fits.to_dict()["peak"]["active_bytes"] == 50 and fits.categories == {"Temp": 30, "<Act>": 20}
 
 
-def test_what_is_not_known_is_said():
+def test_missing_values_are_reported_as_unknown():
     peak = {**sample().to_dict()["peak"], "categories": None}
     unknown = sample(peak=peak, modules=None, causes=None, attribution="The model was not seen.")
     assert unknown.categories == {} and unknown.modules == [] and unknown.causes == []
@@ -382,7 +382,7 @@ class Checked(html.parser.HTMLParser):
         self.text.append(text)
 
 
-def test_a_notebook_gets_tables_without_scripts_and_escaped():
+def test_a_notebook_gets_escaped_tables_without_scripts():
     checked = Checked()
     checked.feed(sample()._repr_html_())
     assert checked.open == [] and checked.tags <= {"div", "p", "b", "table", "tr", "th", "td", "span"}
@@ -394,7 +394,7 @@ def test_a_notebook_gets_tables_without_scripts_and_escaped():
 
 @needs_planner
 @pytest.mark.parametrize("module", [amounts, parts, result, model_plan], ids=lambda module: module.__name__)
-def test_what_the_docstrings_show_is_so(module):
+def test_the_docstring_examples_hold(module):
     found = doctest.testmod(module)
     assert found.failed == 0
 

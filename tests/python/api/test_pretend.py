@@ -1,4 +1,4 @@
-"""plimsoll.api.pretend: a block of code in a process that is on the pretend GPU."""
+"""plimsoll.api.pretend: measuring a block of code in a process on the pretend GPU."""
 
 import os
 
@@ -15,9 +15,9 @@ BLOCK = """
 """
 
 
-def test_outside_of_a_run_it_says_how_to_start_one(monkeypatch, tmp_path):
+def test_outside_of_a_run_the_error_says_how_to_start_one(monkeypatch, tmp_path):
     monkeypatch.delenv("PLIMSOLL_PRETEND_DIR", raising=False)
-    for folder in (None, str(tmp_path)):  # also where the variable alone is there
+    for folder in (None, str(tmp_path)):  # also if only the variable is set
         if folder is not None:
             monkeypatch.setenv("PLIMSOLL_PRETEND_DIR", folder)
         with pytest.raises(NotPretending) as raised:
@@ -29,14 +29,14 @@ def test_outside_of_a_run_it_says_how_to_start_one(monkeypatch, tmp_path):
     assert "plimsoll.estimate(function)" in words
 
 
-def test_libraries_that_lie_there_and_are_not_loaded_are_no_card(monkeypatch, plimsoll_command):
+def test_libraries_that_are_present_but_not_loaded_are_not_a_card(monkeypatch, plimsoll_command):
     build = os.path.dirname(os.path.dirname(plimsoll_command))
     monkeypatch.setenv("PLIMSOLL_PRETEND_DIR", os.path.join(build, "pretend"))
     with pytest.raises(NotPretending):
         pretend().__enter__()
 
 
-def test_a_block_is_measured_and_the_report_is_the_same(plimsoll_run, script):
+def test_a_measured_block_does_not_change_the_report(plimsoll_run, script):
     training = """
     model = torch.nn.Linear(512, 512).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
@@ -69,7 +69,7 @@ def test_a_block_is_measured_and_the_report_is_the_same(plimsoll_run, script):
     assert str([[*peak, peak[1] + beside] for peak in peaks]) in blocks.stdout
 
 
-def test_peaks_are_the_blocks_own_and_blocks_nest(plimsoll_run, script):
+def test_nested_blocks_have_their_own_peaks(plimsoll_run, script):
     name = script(
         BLOCK
         + """
@@ -99,7 +99,7 @@ def test_peaks_are_the_blocks_own_and_blocks_nest(plimsoll_run, script):
     assert run.json["peak"]["active_bytes"] == 100 << 20
 
 
-def test_a_block_before_any_use_of_the_gpu_uses_none(plimsoll_run, script):
+def test_a_block_before_cuda_init_takes_nothing(plimsoll_run, script):
     name = script(
         BLOCK
         + """
@@ -113,7 +113,7 @@ def test_a_block_before_any_use_of_the_gpu_uses_none(plimsoll_run, script):
     assert run.code == 0, run.stderr
 
 
-def test_the_job_is_the_processs_own_and_a_block_may_insist(plimsoll_run, script):
+def test_a_block_has_the_processs_job_and_may_require_one(plimsoll_run, script):
     name = script(
         BLOCK
         + """
@@ -136,7 +136,7 @@ def test_the_job_is_the_processs_own_and_a_block_may_insist(plimsoll_run, script
     assert f"rank is 3 {said} 0: start it with `plimsoll run --rank 0 script.py`" in run.stdout
 
 
-def test_running_out_of_memory_passes_through_and_is_told(plimsoll_run, script):
+def test_out_of_memory_reaches_the_script_and_is_recorded(plimsoll_run, script):
     name = script(
         BLOCK
         + """
@@ -159,7 +159,7 @@ def test_running_out_of_memory_passes_through_and_is_told(plimsoll_run, script):
     assert run.json["fits"] is True and run.json["ooms_handled"] == 1
 
 
-def test_of_several_cards_the_fullest_is_looked_at_or_the_one_that_was_asked_for(plimsoll_run, script):
+def test_a_block_measures_the_fullest_device_or_the_requested_one(plimsoll_run, script):
     name = script(
         BLOCK
         + """
@@ -172,7 +172,7 @@ def test_of_several_cards_the_fullest_is_looked_at_or_the_one_that_was_asked_for
     assert run.code == 0, run.stderr
 
 
-def test_what_the_docstring_shows_is_so(plimsoll_run, script):
+def test_the_docstring_example_holds(plimsoll_run, script):
     name = script(
         """
         import doctest, sys

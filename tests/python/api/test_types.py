@@ -1,4 +1,4 @@
-"""The package's types: strict, and those of the native part what it has."""
+"""The package passes strict mypy, and its stubs equal the signatures of the native part."""
 
 import ast
 import importlib.util
@@ -15,7 +15,7 @@ PACKAGE = needs.HOME / "python" / "plimsoll"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
-def test_the_package_is_strict(tmp_path):
+def test_the_package_passes_strict_mypy(tmp_path):
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=needs.HOME, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
@@ -27,7 +27,7 @@ CONTAINERS = {"dict", "list"}
 
 
 def type_of(annotation):
-    """As both sides write it; None where one of them says less than a type."""
+    """A type in the form that both sides use; None if one side has no full type."""
     if annotation is None:
         return None
     text = (
@@ -40,7 +40,7 @@ def type_of(annotation):
 
 
 def signature(function):
-    """([[name, type, has a default], …], type of the result). Where the native part has no name, callers have none to use."""
+    """([[name, type, has a default], …], type of the result). A parameter without a name in the native part has none here."""
     by_place = [(None, one) for one in function.args.posonlyargs]
     by_name = [(one.arg, one) for one in function.args.args]
     parameters = [(name, one) for name, one in by_place + by_name if one.arg != "self"]
@@ -51,7 +51,7 @@ def signature(function):
 
 
 def differences(stub, native):
-    """Of two signatures; a type that is not known is like any other."""
+    """Whether two signatures agree; an unknown type agrees with any type."""
     alike = [[one[0], one[2]] for one in stub[0]] == [[one[0], one[2]] for one in native[0]]
     pairs = [(one[1], other[1]) for one, other in zip(stub[0], native[0])] + [(stub[1], native[1])]
     return [] if alike and all(None in pair or len(set(pair)) == 1 for pair in pairs) else [(stub, native)]
@@ -87,14 +87,14 @@ def look(owner, prefix=""):
 look(native._C)
 print(json.dumps(found))
 """
-# Without a signature of pybind11's: called for every module, they are plain functions of C.
+# Plain C functions without a pybind11 signature, because each module call uses them.
 BARE = {"before_forward", "after_forward", "call_forward"}
-SCOPES = {"Recomputation", "StateCreation", "GradientBuckets"}  # their methods are those of _Scope
-MEMBERS = {"MemoryUse", "Stage"}  # nobody makes one
+SCOPES = {"Recomputation", "StateCreation", "GradientBuckets"}  # their methods are declared in _Scope
+MEMBERS = {"MemoryUse", "Stage"}  # only the native part creates them
 
 
 @pytest.mark.skipif(needs.why_no_package() is not None, reason=str(needs.why_no_package()))
-def test_the_stubs_are_those_of_the_native_part():
+def test_the_stubs_equal_the_signatures_of_the_native_part():
     environment = {**os.environ, **needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python")}
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -118,7 +118,7 @@ for name in sys.argv[1:]:
 
 
 @pytest.mark.skipif(needs.why_no_package() is not None, reason=str(needs.why_no_package()))
-def test_the_examples_in_docstrings_run():
+def test_the_docstring_examples_run():
     environment = {**os.environ, **needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python")}
     modules = [f"plimsoll.trackers.{name}" for name in ("mem_tracker", "fsdp_mem_tracker", "mod_tracker")]
     command = [sys.executable, "-c", DOCTESTS, *modules]

@@ -1,7 +1,7 @@
-"""The wheel, as `pip wheel` makes it and as a user has it: in an environment of its own, away from the sources.
+"""The wheel that `pip wheel` makes, installed in its own environment away from the sources.
 
-Its trackers for CPU builds of torch are tried in a process that takes its torch for one; with PLIMSOLL_CPU_PYTHON, an interpreter
-that has a CPU build of torch 2.13, on that.
+The trackers for CPU builds of torch are tested in a process that treats its torch as a CPU build. PLIMSOLL_CPU_PYTHON can name an
+interpreter with a real CPU build of torch 2.13 for them.
 """
 
 import email
@@ -27,7 +27,7 @@ VENV = HOME / ".plimsoll" / "venv"
 
 
 def environment(**variables):
-    """This process's, without what would lead to the sources."""
+    """The environment of this process without the variables that lead to the sources."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("PLIMSOLL_", "PYTHON"))}
     return {**ours, **variables}
 
@@ -47,13 +47,13 @@ def has_cuda():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Of what ./plimsoll has built, so that little is left to compile."""
+    """The wheel, made from the build folder of ./plimsoll, so that little is compiled."""
     if Path(sys.prefix).resolve() != VENV.resolve() or not (BUILD / "build.ninja").exists():
-        pytest.skip("only ./check's interpreter has what the wheel is built with")
+        pytest.skip("only ./check's interpreter has the packages that build the wheel")
     pytest.importorskip("scikit_build_core")
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--disable-pip-version-check", "--no-build-isolation", "--no-deps"]
-    with open(HOME / ".plimsoll" / "lock", "w") as lock:  # of scripts/setup.sh, which builds there too
+    with open(HOME / ".plimsoll" / "lock", "w") as lock:  # the lock of scripts/setup.sh, which builds there too
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = call(
             sys.executable, "-m", "pip", "wheel", *options, "-C", f"build-dir={BUILD}", "-w", folder, ".", cwd=HOME
@@ -65,7 +65,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def venv(wheel, tmp_path_factory):
-    """A new environment that has the wheel, and sees torch where it is."""
+    """A new environment with the wheel and a path to the installed torch."""
     folder = tmp_path_factory.mktemp("environment") / "venv"
     made = call(sys.executable, "-m", "venv", "--without-pip", folder)
     assert made.returncode == 0, made.stderr
@@ -103,7 +103,7 @@ def test_the_wheel_has_the_package_its_programs_and_the_pretend_gpu(wheel):
     assert commands <= programs
 
 
-def test_the_wheel_says_what_it_is_and_what_it_needs(wheel):
+def test_the_wheels_metadata_names_its_version_and_requirements(wheel):
     info = f"plimsoll-{plimsoll.__version__}.dist-info"
     with zipfile.ZipFile(wheel) as archive:
         metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
@@ -121,7 +121,7 @@ def test_the_wheel_says_what_it_is_and_what_it_needs(wheel):
 # -- installed -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_package_is_the_installed_one_and_has_one_version(venv, tmp_path):
+def test_the_installed_package_is_imported_and_has_one_version(venv, tmp_path):
     program = "import plimsoll, importlib.metadata as m; print(plimsoll.__file__, m.version('plimsoll'), plimsoll.__version__)"
     done = call(venv / "bin" / "python", "-c", program, cwd=tmp_path)
     version = plimsoll.__version__
@@ -129,7 +129,7 @@ def test_the_package_is_the_installed_one_and_has_one_version(venv, tmp_path):
     assert version in call(venv / "bin" / "plimsoll", "--version", cwd=tmp_path).stdout.split()
 
 
-def test_the_profiles_are_the_packages_unless_the_sources_are_named(venv, tmp_path):
+def test_profiles_come_from_the_package_unless_the_sources_are_named(venv, tmp_path):
     package = site_packages(venv) / "plimsoll"
     for command in ([venv / "bin" / "plimsoll"], [venv / "bin" / "python", "-m", "plimsoll"]):
         assert f"sources in {package}/profiles;" in call(*command, "gpus", cwd=tmp_path).stdout
@@ -137,7 +137,7 @@ def test_the_profiles_are_the_packages_unless_the_sources_are_named(venv, tmp_pa
         assert f"sources in {HOME}/src/plimsoll/pretend/profiles;" in named.stdout
 
 
-def test_plan_answers_as_it_does_in_the_source_tree(venv, tmp_path, with_cuda):
+def test_plan_prints_the_same_as_in_the_source_tree(venv, tmp_path, with_cuda):
     arguments = ["plan", "llama3-8b", "--gpus", "8", "--quiet"]
     done = call(venv / "bin" / "plimsoll", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -171,8 +171,8 @@ def check_script(done, package, native):
     file, loaded, books = json.loads(done.stdout.splitlines()[0])
     assert (file, loaded) == (str(package / "__init__.py"), [native])
     weight, bias, number = 64 * 32 * 4, 32 * 4, 4
-    # The peak is in the optimizer's step: two moments and a count of steps for each; the root of the second one of the weight,
-    # that divided, and two numbers that become tensors, one of them in double precision.
+    # The peak is in the optimizer's step. Each parameter has two moments and a step count. Temporaries are the root of the
+    # weight's second moment, its quotient, and two numbers that become tensors, one of them in double precision.
     state = {"Parameter": weight + bias, "Gradient": weight + bias, "Optstate": 2 * (weight + bias + number)}
     temporaries = 2 * weight + 3 * number
     assert books == {**state, "Temp": temporaries, "Total": sum(state.values()) + temporaries}
@@ -192,7 +192,7 @@ def test_estimate_runs_in_the_interpreter_that_has_the_package(venv, tmp_path, w
     assert done.stdout == f"True {4 << 30}\n", done.stderr
 
 
-def test_another_interpreter_is_refused_and_another_name_of_its_own_is_not(venv, tmp_path, with_cuda):
+def test_another_interpreter_is_refused_but_another_name_of_its_own_is_accepted(venv, tmp_path, with_cuda):
     (tmp_path / "train.py").write_text("import sys; print(sys.prefix)\n")
     run = [venv / "bin" / "plimsoll", "run", "--quiet"]
     assert call(*run, "--python", venv / "bin" / "python3", "train.py", cwd=tmp_path).stdout == f"{venv}\n"
@@ -206,7 +206,7 @@ def test_another_interpreter_is_refused_and_another_name_of_its_own_is_not(venv,
 
 @pytest.fixture
 def cpu_torch(tmp_path):
-    """As much of a CPU build as is looked at before torch is imported."""
+    """The files of a CPU build that are checked before torch is imported."""
     package = tmp_path / "path" / "torch"
     (package / "lib").mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('only looked at')\n")
@@ -236,10 +236,10 @@ def test_functions_that_run_torch_say_that_they_need_a_cuda_build(venv, cpu_torc
     assert "InstallationError: this torch is a CPU build; the pretend GPU needs a CUDA build" in done.stderr
 
 
-def test_the_module_for_cpu_builds_needs_nothing_of_cuda(venv, tmp_path, with_cuda):
+def test_the_module_for_cpu_builds_needs_no_library_of_cuda(venv, tmp_path, with_cuda):
     (module,) = (site_packages(venv) / "plimsoll").glob("_C_cpu*.so")
     if shutil.which("readelf") is None:
-        pytest.skip("there is no readelf")
+        pytest.skip("readelf is not installed")
     needed = [line for line in call("readelf", "-d", module).stdout.splitlines() if "NEEDED" in line]
     assert any("libtorch_cpu.so" in line for line in needed)
     assert not any("cuda" in line for line in needed)
@@ -253,7 +253,7 @@ def test_trackers_work_with_a_cpu_build(venv, tmp_path):
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
     if python := os.environ.get("PLIMSOLL_CPU_PYTHON"):
         done = call(python, "train.py", "CPU build", cwd=tmp_path, PYTHONPATH=str(package.parent))
-    elif has_cuda():  # Which loads only where CUDA's libraries are; the module does not ask for them.
+    elif has_cuda():  # This torch loads only with CUDA's libraries; the module does not need them.
         libraries = ":".join(map(str, sorted((package / "pretend").glob("*.so*"))))
         done = call(venv / "bin" / "python", "train.py", "as a CPU build", cwd=tmp_path, LD_PRELOAD=libraries)
     else:
@@ -261,12 +261,12 @@ def test_trackers_work_with_a_cpu_build(venv, tmp_path):
     check_script(done, package, "plimsoll._C_cpu")
 
 
-# -- what a build lacks ----------------------------------------------------------------------------------------------------
+# -- missing parts of a build ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def configure(wheel, tmp_path):
-    """`configure(python, …)`: what CMake says of a wheel for that interpreter, from sources where nothing is set up."""
+    """`configure(python, …)`: CMake's output for a wheel for that interpreter, from sources without a set-up."""
     sources = tmp_path / "sources"
     sources.mkdir()
     for entry in ("CMakeLists.txt", "cmake", "src", "python", "scripts", "examples"):
@@ -287,7 +287,7 @@ def bare_python(tmp_path):
     return tmp_path / "bare" / "bin" / "python"
 
 
-def test_a_build_without_torch_says_how_to_let_it_see_one(configure, bare_python):
+def test_a_build_without_torch_says_how_to_give_it_one(configure, bare_python):
     said = configure(bare_python)
     assert f"{bare_python} has no torch" in said
     assert "build with `pip install --no-build-isolation .`" in said
@@ -299,7 +299,7 @@ def test_a_build_for_another_version_of_torch_is_refused(configure, bare_python,
     assert f"is for torch 2.13; {bare_python} has torch 2.12.1+cpu in {cpu_torch}" in said
 
 
-def test_the_build_folder_of_another_interpreter_is_left_as_it_is(configure, bare_python, cpu_torch, tmp_path):
+def test_the_build_folder_of_another_interpreter_is_not_changed(configure, bare_python, cpu_torch, tmp_path):
     said = configure(bare_python, "-DPLIMSOLL_TORCH_LIB=auto", PYTHONPATH=str(cpu_torch.parent))
     own_python = tmp_path / "sources" / ".plimsoll" / "venv" / "bin" / "python"
     assert (

@@ -1,4 +1,4 @@
-"""Plans and runs against what others measured on H100s and published."""
+"""Plans and runs against published measurements on H100s."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ REASON = why_no_plan()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
-# The same jobs on 128 GPUs take as long again, and say the same in other numbers.
+# The same jobs on 128 GPUs would take the same time again and test the same code.
 COMMANDS = [
     command
     for command in dict.fromkeys(row.command for row in RUNS)
@@ -30,7 +30,7 @@ def check(row):
         assert abs(difference(row)) > WITHIN, "is known to be far off, and is not"
     else:
         assert abs(difference(row)) <= WITHIN
-    # In its own table: a plan and a run may have the same line.
+    # In its own table, because a plan and a run may have the same line.
     name = "plans" if row in PLANS else "runs"
     page = (
         PAGE.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0]
@@ -39,7 +39,7 @@ def check(row):
 
 
 @pytest.mark.parametrize("row", PLANS, ids=lambda row: row.job)
-def test_a_plan_is_near_what_was_measured(row):
+def test_a_plan_is_within_the_published_difference_of_the_measurement(row):
     check(row)
 
 
@@ -54,7 +54,7 @@ def command_of_a_run(command):
 
 @pytest.mark.recorded
 @pytest.mark.parametrize("command", map(command_of_a_run, COMMANDS))
-def test_a_run_is_near_what_was_measured_and_to_the_byte_what_was_recorded(command):
+def test_a_run_is_near_the_measurement_and_equals_the_recording_to_the_byte(command):
     for row in RUNS:
         if row.command == command:
             check(row)

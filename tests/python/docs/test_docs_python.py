@@ -1,4 +1,4 @@
-"""docs/python.md says what its examples are and print."""
+"""docs/python.md shows its examples and their output as they are."""
 
 import ast
 import os
@@ -21,7 +21,7 @@ def block_after(words, language=""):
     return re.search(rf"```{language}\n(.*?)```", PAGE[PAGE.index(words) :], re.DOTALL).group(1)
 
 
-def test_the_script_of_ten_lines_is_the_example():
+def test_the_script_on_the_page_is_the_example():
     text = EXAMPLE.read_text()
     after_docstring = "\n".join(text.splitlines()[ast.parse(text).body[0].end_lineno :]).lstrip("\n") + "\n"
     assert block_after("`examples/estimate.py`:", "python") == after_docstring
@@ -31,8 +31,8 @@ def test_the_script_of_ten_lines_is_the_example():
 @pytest.mark.parametrize(
     "words, gpu", [("It prints:", "H100-80GB"), ('With `gpu="RTX-4090-24GB"` it is:', "RTX-4090-24GB")]
 )
-def test_it_prints_what_the_page_says(tmp_path, words, gpu):
-    """A copy, for another GPU: a verdict names the line where memory ran out."""
+def test_the_example_prints_the_output_on_the_page(tmp_path, words, gpu):
+    """A copy for another GPU: a verdict names the line where memory ran out."""
     script = tmp_path / "examples" / "estimate.py"
     script.parent.mkdir()
     script.write_text(EXAMPLE.read_text().replace("H100-80GB", gpu))
@@ -45,7 +45,7 @@ def test_it_prints_what_the_page_says(tmp_path, words, gpu):
 
 
 @can_run
-def test_the_tracker_under_fsdp_prints_what_the_page_says():
+def test_the_fsdp_tracker_example_prints_the_output_on_the_page():
     example = "examples/track_fsdp.py"
     done = subprocess.run(
         [str(COMMAND), "run", "--quiet", "--world-size", "16", example],

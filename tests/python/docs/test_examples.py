@@ -1,5 +1,4 @@
-"""Every shipped example, at several world sizes and ranks: equalities in bytes, by a formula where there is one, else with what
-was recorded (tests/golden/examples.json)."""
+"""Each shipped example at several world sizes and ranks: bytes equal a formula, or the recording tests/golden/examples.json."""
 
 import importlib.util
 import re
@@ -12,29 +11,29 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 pytestmark = [pytest.mark.recorded, pytest.mark.warm]
 
-# Compilation needs Triton; transformers is the user's to install.
+# Compilation needs Triton; transformers is optional.
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
 )
 
-COMPILED_BEFORE = set()  # Whatever the world size: the code is the same.
+COMPILED_BEFORE = set()  # Independent of the world size, because the code is the same.
 
 
 @pytest.fixture
 def example(plimsoll_run):
-    """Runs an example as one rank; returns the run, having checked that it fits and took all of its steps, and what was there
-    at its peak."""
+    """Runs an example as one rank; checks that it fits, that it took all steps, and the attribution of its peak. Returns
+    the run."""
 
     def run(name, *args, world=1, rank=0, steps=3):
         where = ["--gpu", "H100-80GB", "--world-size", str(world), "--rank", str(rank)]
-        # The compiler's own processes would each import torch, for a few small kernels.
+        # Each worker process of the compiler would import torch for a few small kernels.
         env = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
         command = [*where, str(EXAMPLES / name), *map(str, args)]
         if "compile" in name and "--eager" not in args and (name, args) not in COMPILED_BEFORE:
             plimsoll_run(
                 *command, env=env
-            )  # With nothing in its cache the compiler measures kernels on the device, and that is the peak.
+            )  # With an empty cache the compiler benchmarks kernels on the device, and that is the peak.
             COMPILED_BEFORE.add((name, args))
         result = plimsoll_run(*command, env=env)
         assert result.code == 0, result.stderr
@@ -54,12 +53,12 @@ def check_recorded(run, name):
 
 
 def at_rest(run):
-    """What is left after each step of the optimizer."""
+    """Active bytes after each optimizer step."""
     return [step["phases"]["optimizer"]["active_end_bytes"] for step in run.json["steps"]]
 
 
 def check_contents(name, args, world, rank, run):
-    """Every byte of the peak has a category and a cause; parameters are all there, and as much state as the optimizer has of them."""
+    """Each byte of the peak has a category and a cause; all parameters are counted, and the state that the optimizer has for them."""
     peak = run.json["peak"]
     found = peak["categories"]
     assert run.json["attribution"] is None
@@ -78,19 +77,19 @@ def check_contents(name, args, world, rank, run):
             rounded(own) for group in GROUPS for _, own in shards(group, ranks, rank % ranks)
         )
     elif name == "train_compile_fsdp2.py" and peak["step"] == 0:
-        # What compiling leaves in cycles lives until Python's collector comes, and may be more than the whole state of a rank of many.
+        # Cycles left by compilation live until Python's collector runs; they may exceed the state of one rank of many.
         assert "OptState" not in found
-    elif name in ("train_llama.py", "train_compile_fsdp2.py"):  # Of an empty shard there is memory, and no state.
+    elif name in ("train_llama.py", "train_compile_fsdp2.py"):  # An empty shard has memory but no state.
         assert 0 < found["OptState"] <= 2 * parameters
     else:
         assert parameters == parameters_of(name, args, world) or parameters_of(name, args, world) is None
-        # Of steps: captured and fused optimizers count them on the GPU, each parameter's by itself.
+        # Step counts: captured and fused optimizers keep them on the GPU, one for each parameter.
         counts = rounded(1) * {"train_cuda_graph.py": 8, "train_compile.py": 12}.get(name, 0)
         assert found["OptState"] == (1 if name == "train_amp.py" else 2) * parameters + counts
 
 
 def parameters_of(name, args, world):
-    """What they take of one rank's memory; None where it is left to the example."""
+    """The bytes that they take on one rank; None if the example decides."""
     layers = 4 * (rounded(1024 * 1024) + rounded(1024))
     if name in ("train_plain.py", "train_cuda_graph.py"):
         return layers + (rounded(1024) + rounded(1) if name == "train_plain.py" else 0)
@@ -116,19 +115,19 @@ WHOLE_STEP = {"forward", "backward", "optimizer"}
 
 
 def rounded(elements, bytes_each=4):
-    """What the caching allocator takes for a tensor."""
+    """The bytes that the caching allocator takes for a tensor."""
     return -(-elements * bytes_each // 512) * 512
 
 
 WORKSPACE = 32 * 2**20  # that torch gives each of cuBLAS's handles on a Hopper GPU; forward and backward have their own
 
 
-# What does not use torch.distributed runs as one rank of many all the same, and takes the same.
+# An example without torch.distributed can also run as one rank of many, with the same bytes.
 alone_or_among_many = pytest.mark.parametrize("world, rank", needs.ends([(1, 0), (2, 1), (64, 63)]))
 
 
 @alone_or_among_many
-def test_the_plain_loops_peak_has_a_formula(example, world, rank):
+def test_the_peak_of_the_plain_loop_equals_its_formula(example, world, rank):
     width, layers, batch = 1024, 4, 64
     run = example("train_plain.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -137,14 +136,14 @@ def test_the_plain_loops_peak_has_a_formula(example, world, rank):
     kept = 4 * parameters + data + 2 * WORKSPACE  # parameters, gradients, two moments
     assert at_rest(run) == [kept] * 3
     for step in run.json["steps"]:
-        # AdamW in its foreach form takes a temporary as large as the parameters.
+        # AdamW's foreach form takes a temporary of the parameters' size.
         assert step["active_peak_bytes"] == kept + parameters
     assert run.json["before_steps"]["phases"]["other"]["active_end_bytes"] == parameters + data - rounded(1)
     assert run.json["peak"]["active_bytes"] == kept + parameters
 
 
 @alone_or_among_many
-def test_mixed_precision(example, world, rank):
+def test_the_mixed_precision_example_equals_its_formula(example, world, rank):
     channels, image, batch = 64, 64, 16
     run = example("train_amp.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
@@ -157,28 +156,28 @@ def test_mixed_precision(example, world, rank):
 
 
 @alone_or_among_many
-def test_a_captured_step(example, world, rank):
+def test_the_captured_step_equals_its_formula(example, world, rank):
     width, layers, batch, warm_ups, replays = 1024, 4, 64, 3, 3
     run = example("train_cuda_graph.py", steps=warm_ups + 1 + replays, world=world, rank=rank)
     assert phases_of_steps(run)[: warm_ups + 1] == [WHOLE_STEP] * (warm_ups + 1)
     parameters = layers * (rounded(width * width) + rounded(width))
     before = run.json["before_steps"]["phases"]["other"]["active_end_bytes"]
     assert before == parameters + 2 * rounded(batch * width)
-    # Nothing of a replay is allocated by torch: the graph's memory is there since the capture.
+    # A replay allocates nothing: the graph has its memory since the capture.
     assert len(set(at_rest(run)[warm_ups:])) == 1
     check_recorded(run, "train_cuda_graph.py")
 
 
-# The Llama of the distributed examples, in parameters: what tensor parallelism splits, and the rest.
+# The Llama of the distributed examples, in parameters: those that tensor parallelism splits, and the others.
 DIM, LAYERS, HEADS, KV_HEADS, FFN, VOCAB = 256, 4, 8, 4, 688, 1024
 BATCH, SEQUENCE = 2, 256
 SPLIT = LAYERS * (2 * DIM * DIM + 2 * DIM * (DIM * KV_HEADS // HEADS) + 3 * DIM * FFN)
 WHOLE = LAYERS * 2 * DIM + DIM + 2 * VOCAB * DIM
-# The same as FSDP2 has them: groups of (rows, columns).
+# The same as FSDP2's groups of (rows, columns).
 NORM, KEYS = (DIM, 1), (DIM * KV_HEADS // HEADS, DIM)
 BLOCK = [(DIM, DIM), KEYS, KEYS, (DIM, DIM), (FFN, DIM), (DIM, FFN), (FFN, DIM), NORM, NORM]
 GROUPS = [BLOCK] * LAYERS + [[(VOCAB, DIM), NORM, (VOCAB, DIM)]]
-# The table of rotary positions, complex; the batch, with its targets; the loss.
+# The complex table of rotary positions; the batch and its targets; the loss.
 DATA = rounded(SEQUENCE * DIM // HEADS // 2, bytes_each=8) + rounded(BATCH * (SEQUENCE + 1), bytes_each=8) + rounded(1)
 
 
@@ -187,15 +186,15 @@ def parameter_bytes(run):
 
 
 def shards(group, ranks, rank):
-    """Of each parameter what a rank has, in elements: padded to what the first rank has, and its own."""
+    """The elements of each parameter on a rank: padded to the first rank's size, and the rank's own."""
     for rows, columns in group:
         chunk = -(-rows // ranks)
         yield chunk * columns, max(0, min(chunk, rows - rank * chunk)) * columns
 
 
 def fsdp2_at_rest(ranks, rank):
-    """What a rank of FSDP2 keeps after a step: its rows of each parameter, padded to the rows of the first rank; two moments,
-    not padded; the gradients of each group, which came out of one reduction; workspaces and data."""
+    """The bytes that a rank of FSDP2 keeps after a step: its rows of each parameter, padded to the first rank's rows; two
+    moments without padding; the gradients of each group, from one reduction; workspaces and data."""
     total = DATA + 2 * WORKSPACE
     for group in GROUPS:
         padded, own = zip(*shards(group, ranks, rank))
@@ -204,14 +203,14 @@ def fsdp2_at_rest(ranks, rank):
 
 
 @pytest.mark.parametrize("world, rank", needs.ends([(2, 1), (8, 0), (64, 63)]))
-def test_ddp_at_several_world_sizes(example, world, rank):
+def test_ddp_equals_its_formula_at_several_world_sizes(example, world, rank):
     run = example("train_ddp.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     check_recorded(run, f"train_ddp.py, rank {rank} of {world}")
 
 
 @pytest.mark.parametrize("world, rank", [(8, 3), (64, 63)])
-def test_fsdp1_at_two_world_sizes(example, world, rank):
+def test_fsdp1_equals_its_formula_at_two_world_sizes(example, world, rank):
     run = example("train_fsdp1.py", world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     check_recorded(run, f"train_fsdp1.py, rank {rank} of {world}")
@@ -237,7 +236,7 @@ FSDP2 = [
 def test_fsdp2_keeps_its_shards_and_peaks_as_recorded(example, options, world, rank):
     run = example("train_fsdp2.py", *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
-    ranks = world // 2 if "--hsdp" in options else world  # that share a replica
+    ranks = world // 2 if "--hsdp" in options else world  # ranks of one replica
     if all(rows % ranks == 0 for group in GROUPS for rows, _ in group):
         assert parameter_bytes(run) == 4 * (SPLIT + WHOLE) // ranks
     assert at_rest(run) == [fsdp2_at_rest(ranks, rank % ranks)] * 3
@@ -245,14 +244,14 @@ def test_fsdp2_keeps_its_shards_and_peaks_as_recorded(example, options, world, r
 
 
 @pytest.mark.parametrize("tp, world, rank", [(1, 8, 3), (4, 16, 5)])
-def test_tensor_parallel_with_fsdp2(example, tp, world, rank):
+def test_tensor_parallel_with_fsdp2_equals_its_formula(example, tp, world, rank):
     run = example("train_tp_fsdp2.py", "--tp", tp, world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
     assert parameter_bytes(run) == 4 * (SPLIT // tp + WHOLE) // (world // tp)
     check_recorded(run, f"train_tp_fsdp2.py --tp {tp}, rank {rank} of {world}")
 
 
-# Small, for most of a compiled run's time is the compiler's.
+# Small, because the compiler takes most of the time.
 COMPILED = [
     ("train_compile.py", "--layers 1", 64, 63),
     ("train_compile.py", "--layers 1", 1, 0),
@@ -267,10 +266,10 @@ COMPILED = [
 @pytest.mark.parametrize(
     "name, options, world, rank", [pytest.param(*case, marks=pytest.mark.xdist_group(case[0])) for case in COMPILED]
 )
-def test_compiled_examples_and_their_eager_twins(example, name, options, world, rank):
+def test_compiled_examples_have_the_state_of_their_eager_versions(example, name, options, world, rank):
     run = example(name, *options.split(), world=world, rank=rank)
     assert phases_of_steps(run) == [WHOLE_STEP] * 3
-    # Of the last step: what the first one holds depends on the compiler's cache.
+    # Only the last step: the first one's memory depends on the compiler's cache.
     found = {"steps": example_bytes.bytes_of(run.json)["steps"][-1:]}
     where = "" if name == "train_compile.py" else f", rank {rank} of {world}"
     example_bytes.check(f"{name} {options}{where}", found)
@@ -278,12 +277,12 @@ def test_compiled_examples_and_their_eager_twins(example, name, options, world, 
 
 @needs_transformers
 @pytest.mark.parametrize("model", ["llama", "gpt2", "qwen2"])
-def test_transformers_models_alone_and_sharded(example, model):
+def test_a_sharded_transformers_model_keeps_its_share_of_the_whole(example, model):
     alone, sharded = example("train_hf.py", model), example("train_hf.py", model, world=8, rank=3)
     assert phases_of_steps(alone) == phases_of_steps(sharded) == [WHOLE_STEP] * 3
     assert parameter_bytes(alone) == 8 * parameter_bytes(sharded) > 0
     others = 7 * parameter_bytes(sharded)
-    # A rank keeps its shard of parameters, gradients and two moments: four times, but small shards are rounded up.
+    # A rank keeps its shard of parameters, gradients and two moments; small shards are rounded up.
     ends = [run.json["steps"][-1]["phases"]["optimizer"]["active_end_bytes"] for run in (alone, sharded)]
     assert 3 * others < ends[0] - ends[1] <= 4 * others
 
@@ -295,8 +294,8 @@ def test_without_transformers_the_example_says_what_to_install(plimsoll_run):
     assert "pip install transformers" in result.stderr + result.stdout
 
 
-def test_the_drop_in_tracker_says_what_the_run_says(example):
-    """Beside a tracker of its own, `plimsoll run` goes on seeing everything."""
+def test_the_drop_in_tracker_agrees_with_the_run(example):
+    """`plimsoll run` still sees all memory if the script has its own tracker."""
     run = example("track_fsdp.py", world=16, steps=2)
     peak = run.json["peak"]
     total = re.search(r"Device: cuda:0\n(?:\t.*\n)*\tTotal: ([0-9.]+) MiB", run.stdout)[1]

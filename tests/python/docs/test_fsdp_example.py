@@ -1,4 +1,4 @@
-"""examples/train_transformer.cpp as its users start it: alone, with plain variables, under torchrun; stopped and resumed."""
+"""examples/train_transformer.cpp as users start it: alone, with plain variables, under torchrun, stopped and resumed."""
 
 import importlib.util as util
 import os
@@ -55,7 +55,7 @@ def finish(ranks):
 
 
 def run(*arguments, world=2):
-    """What rank 0 printed; the others print nothing."""
+    """The output of rank 0; the other ranks print nothing."""
     done = finish(start(*arguments, world=world))
     assert [code for code, _, _ in done] == [0] * world, done
     assert all(out == "" for _, out, _ in done[1:])
@@ -81,7 +81,7 @@ def test_the_loss_falls():
     assert seen[120] < 0.8 * seen[20]
 
 
-def test_a_run_that_is_stopped_and_resumed_prints_the_losses_of_one_that_is_not(tmp_path):
+def test_a_resumed_run_prints_the_losses_of_an_uninterrupted_run(tmp_path):
     every = ["--log-every", 1, "--save-every", 10]
     straight = losses(run("--steps", 30, *every))
     first = run("--steps", 20, "--save", tmp_path, *every)
@@ -92,7 +92,7 @@ def test_a_run_that_is_stopped_and_resumed_prints_the_losses_of_one_that_is_not(
     assert list(losses(second)) == list(range(21, 31))
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path):
+def test_a_killed_run_resumes_from_its_last_checkpoint(tmp_path):
     every = ["--log-every", 1, "--save-every", 4]
     ranks = start("--steps", 100000, "--save", tmp_path, *every)
     for line in ranks[0].stdout:
@@ -114,7 +114,7 @@ def newest(folder):
     return max(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
 
 
-def test_a_checkpoint_of_two_ranks_goes_on_on_three_and_is_exported(tmp_path):
+def test_a_checkpoint_of_two_ranks_resumes_on_three_and_is_exported(tmp_path):
     run("--steps", 4, "--save", tmp_path / "run")
     output = run("--steps", 6, "--save", tmp_path / "run", "--resume", "--export", tmp_path / "out", world=3)
     assert "resumed from step 4" in output
@@ -157,7 +157,7 @@ def test_torchrun_starts_it():
         (["--text", "/none"], "cannot read /none; give a text with --text FILE"),
     ],
 )
-def test_wrong_options_are_explained(arguments, message):
+def test_errors_explain_wrong_options(arguments, message):
     done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=clean_environment())
     assert done.returncode == 1
     assert message in done.stderr

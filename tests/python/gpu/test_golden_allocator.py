@@ -1,4 +1,4 @@
-"""Seeded sequences through the real allocator on the pretend GPU: the golden statistics after every operation."""
+"""Seeded sequences through the real allocator on the pretend GPU: the golden statistics after each operation."""
 
 import json
 
@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.recorded, pytest.mark.warm]
 
 
 @pytest.mark.parametrize("case", golden.cases("allocator"), ids=lambda case: case.name)
-def test_every_row_of_a_sequence_is_the_golden_one(plimsoll_run, tmp_path, case):
+def test_each_row_of_a_sequence_equals_the_golden_row(plimsoll_run, tmp_path, case):
     recorded = case.read()
     out = tmp_path / "out.json.gz"
     run = plimsoll_run(*golden.options(recorded["env"]), golden.REPLAY, json.dumps(recorded["config"]), out)
@@ -19,6 +19,6 @@ def test_every_row_of_a_sequence_is_the_golden_one(plimsoll_run, tmp_path, case)
     assert len(seen["rows"]) == len(recorded["rows"])
     for number, (ours, theirs) in enumerate(zip(seen["rows"], recorded["rows"])):
         assert ours == theirs, f"row {number}"
-    # Failed allocations that the script handled are told apart from a run that ends for want of memory.
+    # Failed allocations that the script handled are distinct from a run that ends out of memory.
     failures = sum(1 for _, ok, _, _ in recorded["rows"] if not ok)
     assert run.json["ooms_handled"] == failures

@@ -26,7 +26,7 @@ EAGER = [name for name in CASES if name != COMPILED]
 
 @pytest.fixture
 def repeat(plimsoll_run, tmp_path):
-    """Repeats a golden run; returns the golden file, what the script itself wrote, and the run."""
+    """Repeats a golden run; returns the golden file, the script's own output file, and the run."""
 
     def run(name, **env):
         recorded = CASES[name].read()
@@ -55,11 +55,11 @@ def test_a_run_gives_the_golden_bytes_to_the_script_and_to_the_observer(repeat, 
 
 def check_out_of_memory(recorded, seen, run):
     last = recorded["phases"][-1]
-    # After these words torch adds what NVML says of the process, which the golden GPU could not answer.
+    # After these words torch adds NVML's data about the process, which the golden GPU did not have.
     until = recorded["error"].index("is free.")
     assert seen["error"][:until] == recorded["error"][:until]
     assert last["phase"] == "oom"
-    # The script catches the last one and ends: it ran out of memory all the same.
+    # The script catches the last out-of-memory error and ends: the run counts as out of memory.
     assert run.code == 3
     assert run.json["fits"] is False
     assert run.json["ooms_handled"] == last["ooms"] - 1
@@ -67,7 +67,7 @@ def check_out_of_memory(recorded, seen, run):
 
 
 def check_trace(recorded, seen):
-    """Deterministic to the event, but for autocast: it frees its casts in no fixed order."""
+    """Deterministic to the event, except with autocast: it frees its casts in no fixed order."""
     ours, theirs = seen["events"], recorded["events"]
     if recorded["config"]["autocast"]:
         assert not Counter(map(without_address, ours)) - Counter(map(without_address, theirs))
@@ -79,7 +79,7 @@ def check_trace(recorded, seen):
 
 
 def first_difference(ours, theirs):
-    """Where, and both; of lists of fifty thousand events pytest's own comparison would take hours."""
+    """The first difference and its index. pytest's own comparison of fifty thousand events would take hours."""
     pairs = enumerate(itertools.zip_longest(ours, theirs))
     return next(((number, *pair) for number, pair in pairs if pair[0] != pair[1]), None)
 
@@ -90,13 +90,13 @@ def without_address(event):
 
 
 def order_of_handles(trace):
-    """The streams, numbered as they first came, in the order of their handles."""
+    """The streams in the order of their handles, numbered by first use."""
     return sorted(range(len(trace["streams"])), key=trace["streams"].__getitem__)
 
 
 def with_releases_sorted(events):
-    """What the allocator gives back in one go, it gives back stream by stream, in the order of their handles: pointers,
-    whose order says nothing."""
+    """The allocator frees a batch stream by stream, in the order of the stream handles. Handles are pointers, so this order
+    is arbitrary."""
     found = []
     for is_release, group in itertools.groupby(events, lambda event: event[0] in ("s", "U")):
         found += sorted(group, key=lambda event: (event[3], event[1])) if is_release else group
@@ -106,12 +106,12 @@ def with_releases_sorted(events):
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 def test_compiled_blocks_give_the_golden_active_bytes(repeat, tmp_path):
-    # With an empty cache of its own, everything is compiled and autotuned as in the golden run.
+    # With an empty cache, all kernels are compiled and autotuned as in the golden run.
     recorded, seen, run = repeat(COMPILED, COMPILE="1", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
     assert run.code == 0
     for ours, theirs in zip(seen["phases"], recorded["phases"]):
         for book in ("peak_active", "end_active", "peak_alloc", "end_alloc"):
             assert ours[book] == theirs[book], (theirs["step"], theirs["phase"], book)
-    # What is autotuned while compiling leaves a mark on reserved memory, so this holds with a cold cache alone.
+    # Autotuning changes reserved memory, so this holds only with a cold cache.
     assert [phase["peak_reserved"] for phase in seen["phases"]] == [p["peak_reserved"] for p in recorded["phases"]]
     assert run.json["peak"]["active_bytes"] == recorded["overall"]["peak_active"]

@@ -1,14 +1,13 @@
-"""Every operator of torch's own op database has the same form on the pretend GPU as on the CPU, forward and backward.
+"""Each operator of torch's own op database has the same form on the pretend GPU as on the CPU, forward and backward.
 
-`op_db/differences.json` lists, by dtype, the operators for which that cannot be so, each with its reason: what the
-operator does depends on the data, which a read-back gives as zeros, or torch's CUDA code refuses what its CPU code takes. It
-lists as well those that torch's CUDA code gives another form than its CPU code, as torch's own fake tensors predict, and those of
-which torch's CUDA build refuses samples that its CPU build takes. An operator that is listed and passes is a failure too: the
-list must stay true. To look at one:
+`op_db/differences.json` lists, by dtype, the operators that differ, each with its reason. The result depends on the data, which a
+read-back gives as zeros; or torch's CUDA code refuses input that its CPU code accepts; or torch's CUDA code gives another form than
+its CPU code, as torch's own fake tensors predict. A listed operator that passes is a failure too: the list must stay true. To look
+at one operator:
 
-    plimsoll run tests/python/op_db/runner.py FIRST LAST float32 out.jsonl
+    plimsoll run tests/python/gpu/op_db/runner.py FIRST LAST float32 out.jsonl
 
-The tests have the pretend GPU without `plimsoll run`, whose observer has no part in it.
+The tests use the pretend GPU without `plimsoll run`, because its observer is not under test.
 """
 
 import json
@@ -29,13 +28,16 @@ PREDICTED: dict[str, dict[str, str]] = LISTED.pop("as predicted for CUDA")
 REFUSED: dict[str, dict[str, str]] = LISTED.pop("refused by torch's CUDA build")
 FOR_THE_CPU: dict[str, dict[str, str]] = LISTED.pop("in some samples for the CPU alone")
 ENOUGH = 0.98
-AS_ON_THE_CPU = {"float32": 636 / 651, "bfloat16": 518 / 525}  # with no prediction asked; of both together 98.1 %
+AS_ON_THE_CPU = {"float32": 636 / 651, "bfloat16": 518 / 525}  # without a prediction; together 98.1 %
 ATTENTION = "nn.functional.scaled_dot_product_attention"
-ALGORITHMS = {"float32": {"efficient"}, "bfloat16": {"flash", "efficient", "cuDNN"}}  # those that compute in that dtype
+ALGORITHMS = {
+    "float32": {"efficient"},
+    "bfloat16": {"flash", "efficient", "cuDNN"},
+}  # operators that compute in that dtype
 
 
 def run_all(out: Path, dtype: str) -> list[dict[str, Any]]:
-    """A report for each operator. A crash ends the process: it is a report too, and the next process goes on behind it."""
+    """A report for each operator. A crash ends the process and counts as a report; the next process continues after it."""
     reports: list[dict[str, Any]] = []
     first = 0
     folder = str(needs.PRETEND)
@@ -74,7 +76,7 @@ def name_of(report: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_operators_have_the_form_that_the_cpu_gives(tmp_path, dtype):
+def test_operators_have_the_form_of_the_cpus(tmp_path, dtype):
     pytest.importorskip("expecttest", reason="torch's op database needs expecttest")
     reports = run_all(tmp_path / "out.jsonl", dtype)
     tried = {name_of(report): report for report in reports if report.get("samples") or report.get("problems")}

@@ -1,4 +1,4 @@
-"""Older versions of torch, of CUDA 12, beside the newest: `./check --versions` installs them."""
+"""Older versions of torch, with CUDA 12, beside the newest: `./check --versions` installs them."""
 
 import json
 from pathlib import Path
@@ -10,15 +10,15 @@ from golden_observer import check_observer
 pytestmark = pytest.mark.versions
 
 HOME = Path(__file__).resolve().parents[3]
-OLDEST = "2.5.1"  # everything is tried on it
-BETWEEN = "2.9.1"  # what changed since, and changed again before the newest
+OLDEST = "2.5.1"  # all tests of this file run on it
+BETWEEN = "2.9.1"  # between the oldest and the newest: for code that changed twice
 
 
 def run_of(plimsoll_run, version):
-    """`plimsoll run --python …` with that torch, whose libraries are built the first time."""
+    """`plimsoll run --python …` with that torch. The first run builds libraries for it."""
     python = HOME / ".plimsoll" / f"venv-{version}" / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"torch {version} is not installed beside: ./check --versions does that")
+        pytest.skip(f"torch {version} is not installed: ./check --versions installs it")
 
     def run(*arguments, unpretended=()):
         done = plimsoll_run("--python", python, *arguments, timeout=1800)
@@ -55,13 +55,13 @@ EXAMPLES = ("plain", "amp", "cuda_graph", "ddp", "fsdp1", "fsdp2", "tp_fsdp2")
 def test_examples_run_on_the_older_torch(older_run, example):
     run = older_run("--world-size", "8", "--rank", "3", HOME / "examples" / f"train_{example}.py")
     assert run.json["fits"] is True
-    assert run.json["top"], "what was alive at the peak is told for the older torch too"
+    assert run.json["top"], "the live allocations at the peak are reported for the older torch too"
 
 
 DISTRIBUTED = [
     ("ddp", []),
     ("fsdp2", ["--checkpoint", "full"]),
-    ("fsdp2", ["--hsdp", "2", "--accumulate", "2", "--no-sync"]),  # a device mesh, hence groups split from another
+    ("fsdp2", ["--hsdp", "2", "--accumulate", "2", "--no-sync"]),  # a device mesh, so groups split from another group
 ]
 
 
@@ -81,11 +81,11 @@ def test_allocator_settings_work_on_older_versions(each_run, alloc_conf):
 
 
 def test_every_library_of_cuda_12_answers(each_run):
-    # Where torch has an extension for NVSHMEM, that cannot be started.
+    # torch's extension for NVSHMEM cannot be initialised.
     each_run(HOME / "tests" / "python" / "programs" / "every_library.py", unpretended=["nvshmemx_get_uniqueid"])
 
 
-def test_what_the_host_sent_is_known_where_torch_tells_its_kernels(each_run, script):
+def test_host_values_are_known_if_torch_reports_its_kernels(each_run, script):
     text = """
     import torch
     from plimsoll.run.values.host_values import known_values

@@ -1,6 +1,6 @@
-"""NVIDIA's packages may be installed beside torch, and a CUDA toolkit on the library path: ours are used all the same.
+"""The pretend libraries are used even if NVIDIA's packages are installed beside torch, or a CUDA toolkit is on the library path.
 
-The packages are stood for by libraries of the same names, in the same folders, that note when they are loaded.
+Libraries of the same names in the same folders stand in for the packages, and record when they are loaded.
 """
 
 import importlib.util
@@ -15,11 +15,11 @@ import pytest
 
 HOME = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
-# What the wheels of CUDA 13 put elsewhere than in nvidia/cu13/lib.
+# Libraries that the wheels of CUDA 13 install outside of nvidia/cu13/lib.
 FOLDERS = {"libcudnn": "cudnn", "libnccl": "nccl", "libcusparseLt": "cusparselt", "libnvshmem_host": "nvshmem"}
-# The kernel driver brings these; no wheel does.
+# The kernel driver installs these; no wheel has them.
 OF_THE_DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
-# It is in a wheel, and torch loads it where it finds it; nothing asks for it by name, so it has no pretend one.
+# A wheel has it and torch loads it by path. Nothing loads it by name, so there is no pretend version.
 NOT_PRETENDED = "libnvrtc-builtins.so.13.0"
 
 MARKER = """
@@ -55,7 +55,7 @@ def sonames():
 
 @pytest.fixture(scope="module")
 def markers(tmp_path_factory):
-    """One library for each of NVIDIA's, by SONAME."""
+    """A stand-in for each of NVIDIA's libraries, by SONAME."""
     compiler = shutil.which("cc") or shutil.which("g++")
     if compiler is None or not sonames() or importlib.util.find_spec("torch") is None:
         pytest.skip("needs a C compiler, torch and the pretend libraries")
@@ -69,9 +69,9 @@ def markers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def interpreter(markers, tmp_path_factory):
-    """An interpreter whose site-packages hold torch and, beside it, all of NVIDIA's folders.
+    """An interpreter with torch and all of NVIDIA's folders in its site-packages.
 
-    Torch itself is linked, file by file in torch/lib: a library looks for its neighbours from where it was opened.
+    The files of torch/lib are linked one by one, because a library looks for its neighbours beside the path that was opened.
     """
     torch = Path(importlib.util.find_spec("torch").origin).parent
     prefix = tmp_path_factory.mktemp("venv")
@@ -91,15 +91,15 @@ def interpreter(markers, tmp_path_factory):
     return prefix / "bin" / "python"
 
 
-def test_a_marker_notes_that_it_was_loaded(markers, tmp_path):
+def test_a_stand_in_records_that_it_was_loaded(markers, tmp_path):
     program = f"import ctypes; ctypes.CDLL({str(markers / 'libcudnn.so.9')!r})"
     log = tmp_path / "loaded"
     subprocess.run([sys.executable, "-c", program], env={**os.environ, "LOADED_LOG": str(log)}, check=True)
     assert log.read_text() == "libcudnn.so.9\n"
 
 
-def test_without_plimsoll_torch_would_take_the_packages(interpreter):
-    """Else the next test would prove nothing."""
+def test_without_plimsoll_torch_loads_the_packages(interpreter):
+    """Without this the next test would prove nothing."""
     library = next(interpreter.parents[1].glob("lib/python3*/site-packages/torch/lib/libtorch_cuda.so"))
     found = subprocess.run(["ldd", str(library)], capture_output=True, text=True).stdout
     needed = [line.split(" => ") for line in found.splitlines() if line.split()[0] in sonames()]

@@ -10,9 +10,9 @@ pytestmark = pytest.mark.warm
 
 SCRIPT = needs.PYTHON_PROGRAMS / "lone_rank/lone_rank_checks.py"
 
-# A run costs an import of torch, so that what one rank is to do it does in one process: the checks are the script's.
+# All checks of a rank run in one process, because each run imports torch. The script has the checks.
 EVERYWHERE = ["initialises_with_every_backend", "collectives_of_tensors_complete"]
-SPLITS = ["groups_meshes_and_splits"]  # first: torch splits a later default group only where it was told its ranks
+SPLITS = ["groups_meshes_and_splits"]  # first: torch splits a later default group only if it knows its ranks
 OBJECTS = ["object_collectives_return_what_a_lone_rank_can_know"]
 LATER_PARTS = ["a_rank_saves_its_part_of_a_checkpoint", "pipeline_stages_run_with_what_they_can_know"]
 CHECKS = {
@@ -50,7 +50,7 @@ _runs = {}
 
 @pytest.fixture
 def checked(plimsoll_run):
-    """What came of each check of a rank; they are run when the first is asked for."""
+    """The outcome of each check of a rank. All checks run when the first outcome is needed."""
 
     def outcomes(rank, world):
         if (rank, world) not in _runs:
@@ -70,9 +70,9 @@ def test_lone_rank(checked, rank, world, check):
     assert outcome is None, outcome
 
 
-def test_every_check_is_some_ranks():
+def test_each_check_runs_on_some_rank():
     written = set()
-    for part in ("collectives", "groups", "parts", "stores"):  # as lone_rank_checks.py has them
+    for part in ("collectives", "groups", "parts", "stores"):  # the order of lone_rank_checks.py
         body = ast.parse(SCRIPT.with_name(f"lone_rank_{part}.py").read_text(encoding="utf-8")).body
         written |= {node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
     assert written == {check for checks in CHECKS.values() for check in checks}
@@ -93,7 +93,7 @@ PIPELINE = """
 """
 
 
-def test_a_stage_is_told_by_a_run_of_the_first_what_it_receives(plimsoll_run, script, tmp_path):
+def test_a_pipeline_stage_learns_its_input_from_a_run_of_the_first_stage(plimsoll_run, script, tmp_path):
     name = script(PIPELINE)
     env = {"PLIMSOLL_STAGES": str(tmp_path / "stages")}
     alone = plimsoll_run("--world-size", 4, "--rank", 3, name, env=env)
@@ -116,8 +116,8 @@ LATE = """
 
 
 @pytest.mark.parametrize("leave", ["dist.destroy_process_group()", "pass"])
-def test_a_script_ends_whose_last_events_are_late(plimsoll_run, script, leave):
-    """Nothing is launched any more when NCCL's watchdog looks for the end of the last collective."""
+def test_a_script_ends_although_its_last_events_are_late(plimsoll_run, script, leave):
+    """No launch follows when NCCL's watchdog waits for the end of the last collective."""
     run = plimsoll_run("--world-size", 2, "--rank", 1, "--event-lag", 50, script(LATE.format(leave=leave)), timeout=120)
     assert run.code == 0, run.stderr
 
@@ -126,7 +126,7 @@ FSDP1 = needs.PYTHON_PROGRAMS / "lone_rank/lone_rank_fsdp1.py"
 
 
 @pytest.mark.parametrize("rank, world", [(0, 2), (1, 2), (63, 64)])
-def test_every_state_dict_of_fsdp1_is_whole_and_can_be_loaded_again(plimsoll_run, rank, world):
+def test_each_state_dict_of_fsdp1_is_complete_and_loads_again(plimsoll_run, rank, world):
     run = plimsoll_run("--world-size", world, "--rank", rank, FSDP1)
     assert run.code == 0, run.stderr
     assert "passed 24" in run.stdout
@@ -152,7 +152,7 @@ COMPRESSED = """
 """
 
 
-def test_steps_that_compress_gradients_take_the_same_memory_however_long_they_are(plimsoll_run, script):
+def test_gradient_compression_takes_the_same_memory_at_each_event_lag(plimsoll_run, script):
     peaks, steps = set(), set()
     for sleep in (0, 0.3):
         run = plimsoll_run("--world-size", 4, script(COMPRESSED.format(sleep=sleep)))
@@ -164,7 +164,7 @@ def test_steps_that_compress_gradients_take_the_same_memory_however_long_they_ar
     compressed = 2 * 4 * 1024 * 1024
     _, *later = [[int(word) for word in line.split()[1:]] for line in steps.pop()]
     assert len({kept for _, kept in later}) == 1, later
-    # What one step compressed stays until the next one's first bucket is reduced, and that one's is there by then.
+    # A step's compressed bucket lives until the next step's first bucket is reduced, and both exist then.
     parameters = gradients = 2 * compressed
     workspace = later[0][1] - parameters - gradients - compressed
     assert workspace % (32 << 20) == 0, workspace

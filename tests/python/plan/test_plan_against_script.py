@@ -1,5 +1,5 @@
-"""A plan in C++ against the same job as a script in Python: the same bytes in every phase of every step, and at the peak in
-every category, module and cause."""
+"""A plan in C++ against the same job as a script in Python: the same bytes in each phase of each step, and at the peak in
+each category, module and cause."""
 
 import needs
 import pytest
@@ -59,7 +59,7 @@ def job_of(case):
 
 
 def name_of_inputs(peak):
-    """A script does not say which tensors are its batch. The first was made before any step began."""
+    """A script does not say which tensors are its batch. The first batch was made before the first step."""
     return "Other" if peak["step"] == 0 else "Activation"
 
 
@@ -71,7 +71,7 @@ def with_inputs_as(name, categories):
 
 
 def known(modules, inputs):
-    """By path without the wrapper that the script has for a checkpointed block. Classes have names of their own in each language."""
+    """Rows by path, without the script's wrapper of a checkpointed block. The two languages have different class names."""
     rows = {}
     for module in modules:
         path = ".".join(part for part in module["name"].split(".") if part != "block")
@@ -83,7 +83,7 @@ def known(modules, inputs):
             "fsdp_unit": unit,
             "at_peak": with_inputs_as(inputs, module["at_peak"]),
         }
-        if path in rows:  # What belongs to the wrapper alone is in the wrapper's row.
+        if path in rows:  # Memory of the wrapper alone is in the wrapper's row.
             row.update({part: rows[path][part] for part in ("at_peak", "total_bytes", "highest_bytes")})
         rows[path] = row
     return rows
@@ -112,14 +112,14 @@ OF_EACH_MODEL = list({case.split(",")[0]: case for case in reversed(CASES)}.valu
 
 
 @pytest.mark.parametrize("case", dict.fromkeys([*OF_EACH_MODEL, *needs.some(CASES, 4)]))
-def test_the_same_bytes_in_every_phase_category_and_module(plimsoll_run, case):
+def test_plan_and_script_have_equal_bytes_in_each_phase_category_and_module(plimsoll_run, case):
     job = job_of(case)
     ours, run = plan(job), plimsoll_run("--depth", "9", *script_arguments(job))
     assert run.code == 0, run.stderr
     theirs = run.json
     autocast = job["gpus"] == 1 and "param_dtype" not in job and "offload" not in job
     parts = ["active_peak_bytes", "allocated_peak_bytes", "active_end_bytes"]
-    if not autocast:  # What autocast cached goes in no fixed order, which is seen in the allocator's segments.
+    if not autocast:  # Autocast frees its cache in no fixed order, which changes the allocator's segments.
         parts += ["reserved_peak_bytes", "reserved_end_bytes"]
     for own, other in zip(ours["steps"], theirs["steps"], strict=True):
         assert set(own["phases"]) == set(other["phases"])
@@ -133,7 +133,7 @@ def test_the_same_bytes_in_every_phase_category_and_module(plimsoll_run, case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_byte_of_the_peak_has_a_category_a_cause_and_an_owner(case):
+def test_each_byte_of_the_peak_has_a_category_a_cause_and_an_owner(case):
     report = plan(job_of(case))
     active = report["peak"]["active_bytes"]
     assert sum(report["peak"]["categories"].values()) == active

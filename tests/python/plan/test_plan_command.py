@@ -1,4 +1,4 @@
-"""`plimsoll plan`, `sweep`, `fit`, `explain`, `compare` and `models`, as a user would start them."""
+"""`plimsoll plan`, `sweep`, `fit`, `explain`, `compare` and `models`, as a user starts them."""
 
 import csv
 import io
@@ -32,16 +32,16 @@ def plimsoll(plimsoll_command, tmp_path):
     return run
 
 
-def test_the_verdict_comes_first_and_is_the_exit_code(plimsoll):
+def test_the_verdict_is_the_first_line_and_the_exit_code(plimsoll):
     fits = plimsoll("plan", *SMALL)
     assert fits.stdout.startswith("fits: ") and "The peak by module" in fits.stdout
     small = plimsoll("plan", *SMALL, "--gpu-memory", "1050MiB", code=DOES_NOT_FIT)
     assert small.stdout.startswith("does not fit: ") and "more than the card" in small.stdout.splitlines()[0]
     assert plimsoll("plan", *SMALL, "--quiet").stdout.count("\n") == 1
-    assert "\x1b" not in fits.stdout  # colour is for terminals
+    assert "\x1b" not in fits.stdout  # only terminals get colour
 
 
-def test_a_document_is_what_its_schema_says_and_compares(plimsoll, tmp_path):
+def test_a_document_matches_its_schema_and_can_be_compared(plimsoll, tmp_path):
     text = plimsoll("plan", *SMALL, "--json", "-")
     assert check(json.loads(text.stdout), "plan") == []
     assert text.stderr.startswith("fits: ")
@@ -55,14 +55,14 @@ def test_a_document_is_what_its_schema_says_and_compares(plimsoll, tmp_path):
     assert check(json.loads((tmp_path / "c.json").read_text()), "plan") == []
 
 
-def test_log_and_snapshot(plimsoll, tmp_path):
+def test_log_and_snapshot_are_written(plimsoll, tmp_path):
     plimsoll("plan", *SMALL, "--log", "events.log", "--snapshot", "memory.pickle")
     assert (tmp_path / "events.log").read_bytes().startswith(b"PLIMLOG\n")
     snapshot = pickle.loads((tmp_path / "memory.pickle").read_bytes())
     assert snapshot["segments"] and snapshot["device_traces"][0]
 
 
-def test_a_job_is_a_file_too(plimsoll, tmp_path):
+def test_a_job_may_be_a_file(plimsoll, tmp_path):
     (tmp_path / "job.toml").write_text(f'model = "{LLAMA}"\nseq_len = 512\ncheckpoint = "full"\nbatch = 2\n')
     plimsoll("plan", "--job", "job.toml", "--json", "file.json")
     plimsoll("plan", *SMALL, "--checkpoint", "full", "--batch", "2", "--json", "flags.json")
@@ -74,7 +74,7 @@ def test_a_job_is_a_file_too(plimsoll, tmp_path):
     assert "did you mean checkpoint" in plimsoll("plan", "--job", "bad.toml", code=USAGE).stderr
 
 
-def test_torchtitans_form_is_taken(plimsoll, tmp_path):
+def test_a_torchtitan_config_is_accepted(plimsoll, tmp_path):
     (tmp_path / "titan.toml").write_text(
         """
         [job]
@@ -119,7 +119,7 @@ def test_a_sweep_has_a_row_for_each_combination(plimsoll):
     assert document["rows"][3]["reserved_bytes"] == alone["peak"]["reserved_bytes"]
 
 
-def test_fit_finds_the_limit_that_plans_agree_with(plimsoll):
+def test_fit_finds_the_limit_that_plans_confirm(plimsoll):
     memory = ["--gpu-memory", "2GiB"]
     found = json.loads(plimsoll("fit", *SMALL, *memory, "--maximize", "batch", "--json", "-").stdout)
     assert check(found, "fit") == []
@@ -140,7 +140,7 @@ def test_explain_runs_each_change(plimsoll):
     assert f"{(base - full) / 2**20:.2f} MiB" in line
 
 
-def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
+def test_models_prints_configs_that_plan_accepts(plimsoll, tmp_path):
     assert "llama3-8b" in plimsoll("models").stdout
     config = plimsoll("models", "gpt2").stdout
     (tmp_path / "config.json").write_text(config)
@@ -180,7 +180,7 @@ def test_models_prints_configs_that_are_taken(plimsoll, tmp_path):
         ([*SMALL, "--units", "GB"], "KiB, MiB or GiB"),
     ],
 )
-def test_bad_usage_is_told_and_nothing_is_left_behind(plimsoll, tmp_path, arguments, words):
+def test_bad_usage_is_explained_and_leaves_no_files(plimsoll, tmp_path, arguments, words):
     done = plimsoll("plan", *arguments, code=USAGE)
     assert words in done.stderr and done.stdout == ""
     assert list(tmp_path.iterdir()) == []
@@ -209,13 +209,13 @@ def test_hostile_configs_are_refused(plimsoll, tmp_path, kind):
     assert said in plimsoll("plan", "config.json", code=USAGE).stderr
 
 
-def test_a_file_of_a_gigabyte_is_no_config(plimsoll, tmp_path):
+def test_a_file_of_a_gigabyte_is_refused_as_a_config(plimsoll, tmp_path):
     with open(tmp_path / "config.json", "wb") as file:
         file.truncate(1 << 30)
     assert "larger than 4 MiB" in plimsoll("plan", "config.json", code=USAGE).stderr
 
 
-def test_what_no_card_holds_is_said_to_be_more(plimsoll):
+def test_a_job_that_no_card_holds_is_reported_as_more(plimsoll):
     huge = plimsoll("plan", "llama3-8b", "--batch", "2000", code=DOES_NOT_FIT).stdout
     assert "it takes more than" in huge.splitlines()[0] and "what follows ends there" in huge
 
@@ -234,12 +234,12 @@ def test_the_environment_does_not_change_a_plan(plimsoll):
     assert plain == changed
 
 
-def test_output_that_is_lost_is_no_success(plimsoll_command):
+def test_lost_output_is_a_failure(plimsoll_command):
     with open("/dev/full", "w") as full:
         done = subprocess.run([plimsoll_command, "plan", *SMALL], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == FAILED and "standard output" in done.stderr
 
 
-def test_a_worker_that_is_missing_is_named(plimsoll):
+def test_the_error_names_a_missing_worker(plimsoll):
     done = plimsoll("plan", *SMALL, code=FAILED, PLIMSOLL_PLANNER="/no/such/planner")
     assert "/no/such/planner" in done.stderr

@@ -1,4 +1,4 @@
-"""Plans against tests/golden/training: what the real CUDA torch did, phase by phase."""
+"""Plans against tests/golden/training, recordings of the real CUDA torch, phase by phase."""
 
 import json
 
@@ -15,11 +15,11 @@ PARTS = {
     "allocated_peak_bytes": "peak_alloc",
     "reserved_peak_bytes": "peak_reserved",
 }
-ONE_BLOCK = 512  # what the first gradient takes
+ONE_BLOCK = 512  # bytes of the first gradient
 
 
 def is_a_plan(config):
-    """Other models and attention, dropout and compilation are no part of a job."""
+    """A job has no other models, attention kinds, dropout or compilation."""
     plain = config["gqa"] == "repeat" and config["sdpa"] == "flash" and not config["dropout"]
     return config["model"] != "mlp" and plain
 
@@ -65,7 +65,7 @@ def job_of(golden, model):
 
 
 def peaks_of(golden):
-    """The highest of each phase of a step; accumulation has several."""
+    """The maximum of each phase of a step; with accumulation a phase occurs several times."""
     found = {}
     for phase in golden["phases"]:
         name = PHASES.get(phase["phase"][:3])
@@ -75,7 +75,7 @@ def peaks_of(golden):
         for ours, theirs in PARTS.items():
             peaks[ours] = max(peaks[ours], phase[theirs])
         if name == "forward":
-            # The recording's border is before the first gradient is made, ours after it.
+            # The recording's border is before the first gradient is allocated, ours after it.
             for ours, end in (("active_peak_bytes", "end_active"), ("allocated_peak_bytes", "end_alloc")):
                 peaks[ours] = max(peaks[ours], phase[end] + ONE_BLOCK)
     return found
@@ -87,7 +87,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_plan_is_what_was_recorded(tmp_path, name):
+def test_a_plan_equals_the_recording(tmp_path, name):
     golden = PLANS[name].read()
     model = tmp_path / "config.json"
     model.write_text(json.dumps(config_json(golden["config"])))

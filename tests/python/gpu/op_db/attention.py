@@ -1,5 +1,5 @@
-"""Attention on the GPU, algorithm by algorithm: what each gives, in front and behind, beside what torch's fake tensors
-predict for CUDA. The CPU has other algorithms, so there is nothing else to compare with."""
+"""Attention on the GPU, one algorithm after the other: the results of forward and backward, compared with the prediction of
+torch's fake tensors for CUDA. The CPU has other algorithms, so it cannot be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALGORITHMS = {
 
 
 class Noted(TorchDispatchMode):
-    """The form of all that the operators of attention give: also what forward leaves for backward."""
+    """The form of each result of the attention operators, including what forward saves for backward."""
 
     def __init__(self, form: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -35,8 +35,8 @@ class Noted(TorchDispatchMode):
 def compared(
     run: Callable[..., Any], predict: Callable[..., Any], form: Callable[[Any], Any]
 ) -> Iterator[tuple[str, Any]]:
-    """For each algorithm that takes the sample, its name and how it differs from the prediction, or None; where torch refuses
-    the sample, nothing."""
+    """The name of each algorithm that accepts the sample, and its difference from the prediction or None. Empty if torch
+    refuses the sample."""
     for name, backend in ALGORITHMS.items():
         seen, predicted = Noted(form), Noted(form)
         with sdpa_kernel(backend):
@@ -47,7 +47,7 @@ def compared(
                 if "No available kernel" in str(error):
                     continue
                 raise
-            # The mode of fake tensors stands outside, so that what it gives is noted.
+            # The fake tensor mode is the outer mode, so that its results are recorded.
             expected = predict(predicted)
         ours, theirs = (found, seen.found), (expected, predicted.found)
         yield name, None if ours == theirs else f"{name} attention: {ours} where fake tensors have {theirs}"

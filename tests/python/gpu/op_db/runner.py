@@ -1,16 +1,16 @@
-"""Runs operators of torch's own op database on the CPU and on the pretend GPU, and says where the results differ in form.
+"""Runs operators of torch's own op database on the CPU and on the pretend GPU, and reports results that differ in form.
 
     python runner.py FIRST LAST DTYPE OUT.jsonl
 
 takes the operators numbered FIRST to LAST - 1 and appends a line for each to OUT.jsonl: its name, how many samples ran,
 what differed, and whether a value was read back from the device in a sample that differed ("reads": the operator depends
-on its data, and there is none). A line with "started" is written before each operator, so that whoever starts this program knows which
-one a crash belongs to. Values are not compared: there are none on the pretend GPU.
+on its data, which the pretend GPU does not have). A line with "started" is written before each operator, so that the test knows the
+operator of a crash. Values are not compared, because the pretend GPU has none.
 
-Here and there torch's CUDA code gives another layout or dtype than its CPU code. Where the two devices differ, torch's own
-prediction for CUDA, a fake tensor, is asked too: what agrees with that is counted under "as_fake", and is no problem. What
-torch's CUDA build itself refuses is counted under "refused", and not compared; what the database has for the CPU alone, and torch's
-CUDA build refuses, under "for_the_cpu".
+Sometimes torch's CUDA code gives another layout or dtype than its CPU code. If the two devices differ, the result is compared with
+torch's own prediction for CUDA, a fake tensor. Agreement is counted under "as_fake", and is not a difference. Samples that torch's
+CUDA build itself refuses are counted under "refused", and not compared. Samples that the database has only for the CPU, and that
+torch's CUDA build refuses, are counted under "for_the_cpu".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_backs() -> int:
 
 
 def on_gpu(value: Any) -> Any:
-    """The same argument on the GPU: same sizes, same strides, no values."""
+    """The same argument on the GPU: same sizes and strides, without values."""
     if isinstance(value, torch.Tensor):
         if value.layout is not torch.strided:
             return value.detach().to("cuda").requires_grad_(value.requires_grad)
@@ -66,17 +66,17 @@ def on_gpu(value: Any) -> Any:
 
 
 def fresh(value: Any) -> Any:
-    """A leaf of its own for each run, so that gradients and in-place changes do not meet."""
+    """A new leaf for each run, so that gradients and in-place changes stay apart."""
     return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 def form(value: Any) -> Any:
-    """What is compared of a result."""
+    """The compared properties of a result."""
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
     if value.layout is not torch.strided:
         return [str(value.layout), list(value.size()), str(value.dtype)]
-    # The stride of a dimension of size one, or of an empty tensor, places nothing.
+    # The stride of a dimension of size one, or of an empty tensor, has no effect.
     strides = [s for n, s in zip(value.size(), value.stride()) if n > 1] if value.numel() else []
     return [list(value.size()), strides, str(value.dtype)]
 
@@ -103,7 +103,7 @@ def mapped(sample: Any, function: Any) -> Any:
 
 
 def as_torch_places_it(op: Any, dtype: torch.dtype, backward: bool, number: int, sample: Any) -> Any:
-    """The sample on the GPU, but for the arguments that torch's own samples for a GPU leave on the CPU."""
+    """The sample on the GPU, except the arguments that torch's own samples for a GPU keep on the CPU."""
     for index, placed in enumerate(op.sample_inputs("cuda", dtype, requires_grad=backward)):
         if index == number:
             leaves = tree_leaves((placed.input, placed.args, placed.kwargs))
@@ -113,7 +113,7 @@ def as_torch_places_it(op: Any, dtype: torch.dtype, backward: bool, number: int,
 
 
 def same_algorithm(op: Any) -> None:
-    """Attention has several algorithms, each with a layout of its own: compare the one that both devices have."""
+    """Attention has several algorithms with different layouts: compare the one that both devices have."""
     fused = op.name != ATTENTION
     torch.backends.cuda.enable_flash_sdp(fused)
     torch.backends.cuda.enable_mem_efficient_sdp(fused)
@@ -121,12 +121,12 @@ def same_algorithm(op: Any) -> None:
 
 
 def refused_by_torch(problem: str) -> bool:
-    """torch's CUDA build itself does not do this: the same on a real GPU."""
+    """Whether torch's CUDA build itself refuses this, as on a real GPU."""
     return "not supported on CUDA" in problem or problem.startswith("NotImplementedError: Could not run")
 
 
 def has_for_cuda(op: Any, dtype: torch.dtype, backward: bool, sample: Any) -> bool:
-    """Is there a sample for CUDA in torch's database with the same options, tensors aside?"""
+    """Whether torch's database has a sample for CUDA with the same options apart from tensors."""
 
     def options(of: Any) -> list[Any]:
         return [on_gpu(value) for value in tree_leaves((of.args, of.kwargs)) if not isinstance(value, torch.Tensor)]
@@ -135,7 +135,7 @@ def has_for_cuda(op: Any, dtype: torch.dtype, backward: bool, sample: Any) -> bo
 
 
 def predicted(op: Any, sample: Any, backward: bool, seen: Any = contextlib.nullcontext()) -> dict[str, list[Any]]:
-    """What torch's fake tensors say of the same call on CUDA; nothing where they cannot say."""
+    """The prediction of torch's fake tensors for the same call on CUDA; None if they cannot predict it."""
     with FakeTensorMode() as mode, seen:
         try:
             return dict(
@@ -172,7 +172,7 @@ def compare(op: Any, dtype: torch.dtype) -> dict[str, Any]:
         here = mapped(sample, fresh)
         try:
             expected = dict(run(op, here, backward))
-        except Exception:  # what the CPU cannot do is no question to the GPU
+        except Exception:  # the CPU refuses the sample, so there is nothing to compare
             continue
         before = read_backs()
         problems = differences(op, there, backward, expected)
@@ -195,7 +195,7 @@ def compare(op: Any, dtype: torch.dtype) -> dict[str, Any]:
 
 
 def compare_algorithms(op: Any, dtype: torch.dtype) -> dict[str, Any]:
-    """Of attention: under "algorithms", how many samples each of the GPU's own took, all as predicted for CUDA."""
+    """For attention, "algorithms" counts the samples that each algorithm of the GPU accepted, all as predicted for CUDA."""
     report = compare(op, dtype)
     backward = dtype in op.supported_backward_dtypes("cuda")
     report["algorithms"] = {}
