@@ -40,9 +40,9 @@ TEST_CASE("a child has exactly the environment it was given") {
 
 TEST_CASE("a program that cannot be started is named") {
   CHECK_THROWS_WITH_AS(run_child({"/nowhere/python"}, {}), "cannot start /nowhere/python: No such file or directory",
-                       plimsoll::InvalidArgument);
+                       plimsoll::SystemError);
   CHECK_THROWS_WITH_AS(capture_child({"no-such-program-here"}), doctest::Contains("cannot start no-such-program-here"),
-                       plimsoll::InvalidArgument);
+                       plimsoll::SystemError);
 }
 
 TEST_CASE("what a child writes can be captured") {

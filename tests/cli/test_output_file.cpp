@@ -10,6 +10,7 @@ namespace test_output_file {
 
 using namespace plimsoll::cli;
 using plimsoll::InvalidArgument;
+using plimsoll::SystemError;
 namespace fs = std::filesystem;
 
 namespace {
@@ -51,7 +52,8 @@ TEST_CASE("a file is replaced as a whole") {
   CHECK(entries(folder.path()) == 1);
   CHECK_NOTHROW(write_file("/dev/null", "x"));
   CHECK_THROWS_WITH_AS(write_file("/nowhere/x.json", "x"), doctest::Contains("cannot write /nowhere/x.json"),
-                       InvalidArgument);
+                       SystemError);
+  CHECK_THROWS_WITH_AS(write_file("/dev/full", "x"), "cannot write /dev/full: No space left on device", SystemError);
 }
 
 TEST_CASE("a link stays a link, and a file keeps its rights") {
@@ -72,7 +74,9 @@ TEST_CASE("a finished file is moved into place") {
   CHECK(contents(folder.path() / "target") == "data");
   CHECK(entries(folder.path()) == 1);
   CHECK_THROWS_WITH_AS(move_into_place(folder.path() / "none", folder.path() / "target"),
-                       doctest::Contains("cannot write"), InvalidArgument);
+                       doctest::Contains("target: No such file or directory"), SystemError);
+  CHECK_THROWS_WITH_AS(move_into_place(folder.path() / "target", "/dev/full"),
+                       "cannot write /dev/full: No space left on device", SystemError);
   CHECK(contents(folder.path() / "target") == "data");
 }
 

@@ -220,7 +220,7 @@ TEST_CASE("documents that cannot be written after all are a failure, not bad usa
     return PlanOutcome{.report = report_of(true)};
   });
   CHECK_THROWS_WITH_AS(call("plan", {"--json", (inner / "r.json").string()}, fake), doctest::Contains("cannot write"),
-                       PlanningFailed);
+                       plimsoll::SystemError);
 }
 
 TEST_CASE("the whole command: what cannot be run is exit code 1, what makes no sense 2") {

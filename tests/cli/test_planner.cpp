@@ -7,6 +7,7 @@
 
 #include "cli/fake_home.h"
 #include "cli/fake_planning.h"
+#include "plimsoll/base/errors.h"
 #include "plimsoll/cli/planner.h"
 
 namespace test_planner {
@@ -158,7 +159,8 @@ TEST_CASE("what is no answer is told") {
 
 TEST_CASE("a program that cannot be started is named") {
   CHECK_THROWS_WITH_AS(Planner("/nowhere/plimsoll-planner", 1),
-                       "cannot start the planner /nowhere/plimsoll-planner: No such file or directory", PlanningFailed);
+                       "cannot start the planner /nowhere/plimsoll-planner: No such file or directory",
+                       plimsoll::SystemError);
 }
 
 TEST_CASE("the end of the planner is the end of all that it started") {

@@ -128,12 +128,12 @@ TEST_CASE("a rank that cannot write makes all fail with its message, and the pre
       for (const int n : {3, 6}) {
         int left = n;
         WatchedDisk disk([&] {
-          if (rank.rank == victim && left-- == 0) throw InvalidArgument("the disk is full");
+          if (rank.rank == victim && left-- == 0) throw SystemError("write", ENOSPC);
         });
         const std::string text = error_text([&] {
           fsdp::save_checkpoint(folder.path(), 3, training.model, training.optimizer.get(), {.operations = &disk});
         });
-        const std::string expected = " failed on rank " + std::to_string(victim) + ": the disk is full";
+        const std::string expected = " failed on rank " + std::to_string(victim) + ": write: No space left on device";
         CHECK(text.find(expected) != std::string::npos);
         CHECK(safetensors::CheckpointFolder(folder.path()).steps() == std::vector<std::uint64_t>{2});
         if (rank.rank != 0) continue;  // Rank 0 removes what was written.

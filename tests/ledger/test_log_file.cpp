@@ -223,14 +223,13 @@ TEST_CASE_FIXTURE(Folder, "a file that cannot be read or written is reported wit
   const fs::path missing = path / "missing" / "run.plimlog";
   CHECK_THROWS_WITH_AS(write_log(Log(), missing),
                        ("cannot write the log " + missing.string() + ": No such file or directory").c_str(),
-                       InvalidArgument);
+                       SystemError);
   CHECK_THROWS_WITH_AS(read_log(missing),
                        ("cannot read the log " + missing.string() + ": No such file or directory").c_str(),
-                       InvalidArgument);
+                       SystemError);
   fs::create_directories(path / "folder" / "inner");
-  CHECK_THROWS_WITH_AS(write_log(Log(), path / "folder"), doctest::Contains("/folder: Is a directory"),
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(read_log(path / "folder"), doctest::Contains("/folder: Is a directory"), InvalidArgument);
+  CHECK_THROWS_WITH_AS(write_log(Log(), path / "folder"), doctest::Contains("/folder: Is a directory"), SystemError);
+  CHECK_THROWS_WITH_AS(read_log(path / "folder"), doctest::Contains("/folder: Is a directory"), SystemError);
   CHECK(std::distance(fs::directory_iterator(path), {}) == 1);
   const fs::path empty = path / "empty";
   std::ofstream(empty).flush();

@@ -37,7 +37,7 @@ class FullDisk final : public FileOperations {
   int create(const fs::path& path) override { return real_.create(path); }
   std::size_t write_some(int file, std::uint64_t offset, std::span<const std::byte> bytes,
                          const fs::path& path) override {
-    if (works_-- == 0) throw InvalidArgument("cannot write " + path.string() + ": No space left on device");
+    if (works_-- == 0) throw SystemError("cannot write " + path.string(), ENOSPC);
     return real_.write_some(file, offset, bytes, path);
   }
   void sync(int file, const fs::path& path) override { real_.sync(file, path); }
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Runs, "a disk that is full at any write leaves the previous ch
     try {
       save_checkpoint(on_disk, 2, disk);
       done = true;
-    } catch (const InvalidArgument& error) {
+    } catch (const SystemError& error) {
       CHECK(std::string(error.what()).ends_with("No space left on device"));
       CHECK(names_in(runs) == Names{"step-00000001"});
       check_contents(folder.newest().value());

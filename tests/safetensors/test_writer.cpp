@@ -98,13 +98,12 @@ TEST_CASE_FIXTURE(Scratch, "a file that cannot be written is refused with the re
   CHECK_THROWS_WITH_AS(Writer(path, {}),
                        ("cannot write " + path.string() + ": it is a folder; name a file in it").c_str(),
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(Writer(path / "none" / "a", {}), doctest::Contains("No such file or directory"),
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(Writer(path / "none" / "a", {}), doctest::Contains("No such file or directory"), SystemError);
 }
 
 TEST_CASE_FIXTURE(Scratch, "a file that cannot be read is refused with the reason") {
   CHECK_THROWS_WITH_AS(Reader(path / "none"),
-                       ("cannot read " + path.string() + "/none: No such file or directory").c_str(), InvalidArgument);
+                       ("cannot read " + path.string() + "/none: No such file or directory").c_str(), SystemError);
   CHECK_THROWS_WITH_AS(Reader{path}, ("cannot read " + path.string() + ": it is not a regular file").c_str(),
                        InvalidArgument);
   std::ofstream(path / "empty").flush();

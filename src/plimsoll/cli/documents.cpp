@@ -26,11 +26,7 @@ void write_document(const std::optional<std::string>& file, const std::function<
     streams.out << text() << std::flush;
     return;
   }
-  try {
-    write_file(*file, text());
-  } catch (const InvalidArgument& error) {
-    throw PlanningFailed(error.what());
-  }
+  write_file(*file, text());
 }
 
 report::PlanTextOptions text_options(const ReportOptions& options, const Streams& streams, bool aside) {

@@ -19,8 +19,7 @@ void check_document(const std::optional<std::string>& file, const std::string& o
 /// The same for what is not text.
 void check_binary(const std::optional<std::string>& file, const std::string& option);
 
-/// Writes a document where one is wanted. Throws PlanningFailed where that fails after all: nothing half-written is
-/// left.
+/// Writes a document if one is wanted. Throws SystemError if the write fails; nothing half-written stays.
 void write_document(const std::optional<std::string>& file, const std::function<std::string()>& text,
                     const Streams& streams);
 

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "plimsoll/base/errors.h"
 
@@ -32,9 +34,7 @@ fs::path beside(const fs::path& file) {
   return file.parent_path() / ("." + file.filename().string() + "." + std::to_string(getpid()) + ".part");
 }
 
-[[noreturn]] void fail(const fs::path& file, const std::string& why) {
-  throw InvalidArgument("cannot write " + file.string() + ": " + why);
-}
+[[noreturn]] void fail(const fs::path& file, int error) { throw SystemError("cannot write " + file.string(), error); }
 
 /// A new file has the rights that any other program would have given it, an old one keeps its own.
 void put_in_place(const fs::path& part, const fs::path& file) {
@@ -45,8 +45,26 @@ void put_in_place(const fs::path& part, const fs::path& file) {
   if (error) {
     std::error_code ignored;
     fs::remove(part, ignored);
-    fail(file, error.message());
+    fail(file, error.value());
   }
+}
+
+/// Nothing half-written stays if `write` fails. Filesystem functions lose the reason, so the stream writes all.
+void write_by(const fs::path& file, const std::function<void(std::ofstream&)>& write) {
+  const fs::path target = target_of(file);
+  const bool special = is_special(target);
+  const fs::path part = special ? target : beside(target);
+  errno = 0;
+  std::ofstream stream(part, std::ios::binary);
+  write(stream);
+  stream.close();
+  if (!stream) {
+    const int error = errno;
+    std::error_code ignored;
+    if (!special) fs::remove(part, ignored);
+    fail(file, error);
+  }
+  if (!special) put_in_place(part, target);
 }
 
 }  // namespace
@@ -72,42 +90,18 @@ void check_writable(const fs::path& file, const std::string& option) {
 }
 
 void write_file(const fs::path& file, const std::string& text) {
-  const fs::path target = target_of(file);
-  const bool special = is_special(target);
-  const fs::path part = special ? target : beside(target);
-  {
-    std::ofstream stream(part, std::ios::binary);
-    stream << text;
-    stream.close();
-    if (!stream) {
-      const std::string why = std::strerror(errno);
-      std::error_code ignored;
-      if (!special) fs::remove(part, ignored);
-      fail(file, why);
-    }
-  }
-  if (!special) put_in_place(part, target);
+  write_by(file, [&](std::ofstream& stream) { stream << text; });
 }
 
 void move_into_place(const fs::path& source, const fs::path& file) {
-  const fs::path target = target_of(file);
-  std::error_code error;
-  if (is_special(target)) {
-    std::ofstream stream(target, std::ios::binary);
-    stream << std::ifstream(source, std::ios::binary).rdbuf();
-    stream.close();
-    if (!stream) fail(file, std::strerror(errno));
-    return;
-  }
-  const fs::path part = beside(target);
-  fs::copy_file(source, part, fs::copy_options::overwrite_existing, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(part, ignored);
-    fail(file, error.message());
-  }
-  fs::remove(source, error);
-  put_in_place(part, target);
+  write_by(file, [&](std::ofstream& stream) {
+    std::ifstream from(source, std::ios::binary);
+    std::array<char, 1 << 16> chunk;
+    while (from.read(chunk.data(), chunk.size()) || from.gcount() > 0) stream.write(chunk.data(), from.gcount());
+    if (!from.is_open() || from.bad()) stream.setstate(std::ios::failbit);
+  });
+  std::error_code ignored;
+  fs::remove(source, ignored);
 }
 
 TemporaryFolder::TemporaryFolder() {
@@ -116,8 +110,8 @@ TemporaryFolder::TemporaryFolder() {
   if (error) base = "/tmp";
   std::string name = (base / "plimsoll-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw InvalidArgument("cannot make a temporary folder in " + base.string() + ": " + std::strerror(errno) +
-                          "; set TMPDIR to a folder that can be written");
+    throw SystemError("cannot make a temporary folder in " + base.string(), errno,
+                      "; set TMPDIR to a folder that can be written");
   }
   path_ = name;
 }

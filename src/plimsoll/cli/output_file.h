@@ -11,7 +11,7 @@ void check_writable(const std::filesystem::path& file, const std::string& option
 
 /// Writes all of `text`, or leaves `file` as it was: the text goes to a temporary file beside it, which then takes its
 /// place. What is not a regular file (/dev/stderr, a pipe) is written straight.
-/// Throws InvalidArgument where that fails.
+/// Throws SystemError.
 void write_file(const std::filesystem::path& file, const std::string& text);
 
 /// The same with the contents of `source`, which is moved.
@@ -20,7 +20,7 @@ void move_into_place(const std::filesystem::path& source, const std::filesystem:
 /// A folder for the time of one run, removed with all its contents at the end.
 class TemporaryFolder {
  public:
-  /// Throws InvalidArgument where none can be made.
+  /// Throws SystemError.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -20,7 +20,7 @@ std::filesystem::path find_planner(const Installation& installation);
 /// of all that it started. While it lives, signals that end us wait for `run`.
 class Planner : public Planning {
  public:
-  /// Throws PlanningFailed where `program` cannot be started.
+  /// Throws SystemError if `program` cannot be started.
   Planner(const std::filesystem::path& program, std::size_t processes);
 
   /// Throws PlanningFailed where the program dies, or answers with what is no answer.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -93,19 +92,19 @@ void write_log(const Log& log, const fs::path& file) {
   const std::vector<std::uint8_t> bytes = encode_log(log);
   const fs::path part =
       file.parent_path() / ("." + file.filename().string() + "." + std::to_string(getpid()) + ".part");
-  const auto fail = [&](const std::string& why) {
+  const auto fail = [&](int error) {
     std::error_code ignored;
     fs::remove(part, ignored);
-    throw InvalidArgument("cannot write the log " + file.string() + ": " + why);
+    throw SystemError("cannot write the log " + file.string(), error);
   };
   errno = 0;
   std::ofstream stream(part, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   stream.close();
-  if (!stream) fail(errno != 0 ? std::strerror(errno) : "the write failed");
+  if (!stream) fail(errno);
   std::error_code error;
   fs::rename(part, file, error);
-  if (error) fail(error.message());
+  if (error) fail(error.value());
 }
 
 Log read_log(const fs::path& file) {
@@ -116,10 +115,7 @@ Log read_log(const fs::path& file) {
   while (stream.read(chunk, sizeof(chunk)) || stream.gcount() > 0) {
     bytes.insert(bytes.end(), chunk, chunk + stream.gcount());
   }
-  if (!stream.is_open() || stream.bad()) {
-    throw InvalidArgument("cannot read the log " + file.string() + ": " +
-                          (errno != 0 ? std::strerror(errno) : "reading failed"));
-  }
+  if (!stream.is_open() || stream.bad()) throw SystemError("cannot read the log " + file.string());
   try {
     return decode_log(bytes);
   } catch (const FormatError& error) {

@@ -25,9 +25,9 @@ std::vector<std::uint8_t> encode_log(const Log& log);
 /// ledger cannot write. Takes memory in proportion to the size of `bytes`, also for hostile data.
 Log decode_log(std::span<const std::uint8_t> bytes);
 
-/// Writes the whole file, or leaves `file` unchanged and throws InvalidArgument.
+/// Writes the whole file, or leaves `file` unchanged and throws SystemError.
 void write_log(const Log& log, const std::filesystem::path& file);
-/// Throws as decode_log, with the file's name in front, and InvalidArgument if `file` cannot be read.
+/// Throws as decode_log, with the file's name in front, and SystemError if `file` cannot be read.
 Log read_log(const std::filesystem::path& file);
 
 /// FNV-1a, 64 bits: detects damage, not intent.

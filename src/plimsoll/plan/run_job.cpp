@@ -129,10 +129,11 @@ report::DeviceParts parts_of(const pretend::MemoryCounters& memory) {
 
 void write_snapshot(const std::filesystem::path& file) {
   const auto pickled = torch::cuda::_memory_snapshot_pickled();
+  errno = 0;
   std::ofstream stream(file, std::ios::binary);
   stream << pickled;
   stream.close();
-  if (!stream) throw InvalidArgument("cannot write the snapshot " + file.string());
+  if (!stream) throw SystemError("cannot write the snapshot " + file.string());
 }
 
 /// One run, and what is seen of it.

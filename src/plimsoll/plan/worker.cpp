@@ -76,7 +76,7 @@ void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw InvalidArgument(std::string("cannot write an answer: ") + std::strerror(errno));
+    if (written < 0) throw SystemError("cannot write an answer");
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -117,11 +117,9 @@ struct Child {
 
 void start(Child& child) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw InvalidArgument(std::string("cannot make a pipe: ") + std::strerror(errno));
-  }
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw SystemError("cannot make a pipe");
   child.process = fork();
-  if (child.process < 0) throw InvalidArgument(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child.process < 0) throw SystemError("cannot start a process");
   if (child.process == 0) {
     // What libraries print must not be taken for an answer.
     dup2(STDERR_FILENO, STDOUT_FILENO);

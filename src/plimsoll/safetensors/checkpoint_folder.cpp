@@ -54,7 +54,7 @@ std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
     entries.push_back(*entry);
   }
   if (error && error != std::errc::no_such_file_or_directory) {
-    throw InvalidArgument("cannot list " + folder.string() + ": " + error.message());
+    throw SystemError("cannot list " + folder.string(), error.value());
   }
   std::sort(entries.begin(), entries.end());
   return entries;

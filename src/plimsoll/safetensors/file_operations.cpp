@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -22,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaximumWrite = std::size_t{1} << 30;  // Linux writes a little less than 2 GiB at a time.
 
 [[noreturn]] void fail(const std::string& what, const fs::path& path, int error) {
-  throw InvalidArgument("cannot " + what + " " + path.string() + ": " + std::strerror(error));
+  throw SystemError("cannot " + what + " " + path.string(), error);
 }
 
 /// Calls again what a signal interrupted.

@@ -10,7 +10,7 @@
 
 namespace plimsoll::safetensors {
 
-/// Methods throw InvalidArgument that names the path, what failed and why.
+/// Methods throw SystemError that names the call and the path.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;

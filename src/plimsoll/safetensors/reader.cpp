@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -18,9 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& file, const std::string& why) {
-  throw InvalidArgument("cannot read " + file.string() + ": " + why);
-}
+[[noreturn]] void fail(const fs::path& file, int error) { throw SystemError("cannot read " + file.string(), error); }
 
 void unmap(std::span<const std::byte> mapped) {
   if (!mapped.empty()) munmap(const_cast<std::byte*>(mapped.data()), mapped.size());
@@ -28,7 +25,7 @@ void unmap(std::span<const std::byte> mapped) {
 
 std::span<const std::byte> map(const fs::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail(file, std::strerror(errno));
+  if (descriptor < 0) fail(file, errno);
   struct stat status = {};
   const bool known = fstat(descriptor, &status) == 0;
   const std::size_t length = static_cast<std::size_t>(status.st_size);
@@ -38,8 +35,8 @@ std::span<const std::byte> map(const fs::path& file) {
   if (regular && length > 0) address = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
   const int error = errno;
   ::close(descriptor);
-  if (!regular) fail(file, "it is not a regular file");
-  if (address == MAP_FAILED) fail(file, std::strerror(error));
+  if (!regular) throw InvalidArgument("cannot read " + file.string() + ": it is not a regular file");
+  if (address == MAP_FAILED) fail(file, error);
   return {static_cast<const std::byte*>(address), length};
 }
 

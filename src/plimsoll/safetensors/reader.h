@@ -16,7 +16,8 @@ namespace plimsoll::safetensors {
 /// for every mapping. May be used by several threads.
 class Reader {
  public:
-  /// Throws InvalidArgument where the file cannot be read, FormatError as decode_header does.
+  /// Throws SystemError if the file cannot be read, InvalidArgument if it is not a regular file, FormatError as
+  /// decode_header.
   explicit Reader(std::filesystem::path file);
   ~Reader();
   Reader(const Reader&) = delete;

@@ -24,7 +24,7 @@ namespace plimsoll::safetensors {
 /// killed leaves it. Elements are little-endian, in row-major order. One thread at a time.
 class Writer {
  public:
-  /// Throws InvalidArgument where the file cannot be written, and as lay_out and encode_header do.
+  /// Throws SystemError if the file cannot be written, and as lay_out and encode_header.
   /// REQUIRES: `operations` outlives the writer.
   Writer(std::filesystem::path file, std::vector<TensorSpec> tensors, const Metadata& metadata = {},
          FileOperations& operations = posix_file_operations());
@@ -36,8 +36,8 @@ class Writer {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
 
   /// The next bytes of a tensor: all of it, or a piece of any length. Each call is a system call, so pieces of some MiB
-  /// are best. Throws InvalidArgument for a tensor that was not declared, more bytes than it has, a full disk, a
-  /// finished writer.
+  /// are best. Throws InvalidArgument for a tensor that was not declared, for too many bytes and for a finished writer;
+  /// SystemError if the disk is full.
   void write(std::string_view tensor, std::span<const std::byte> bytes);
 
   /// The file is on the disk, under its name, when this returns.

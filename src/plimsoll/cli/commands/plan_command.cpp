@@ -49,11 +49,7 @@ void put_into_place(const std::optional<fs::path>& made, const std::optional<std
     streams.err << "plimsoll: no " << what << " was written: the job ended before that\n";
     return;
   }
-  try {
-    move_into_place(*made, *wanted);
-  } catch (const InvalidArgument& failure) {
-    throw PlanningFailed(failure.what());
-  }
+  move_into_place(*made, *wanted);
 }
 
 int plan(const PlanOptions& options, const Context& context) {

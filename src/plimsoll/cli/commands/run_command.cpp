@@ -188,7 +188,7 @@ void write_outputs(const RunOptions& options, const report::RunReport& report, c
       streams.err
           << "plimsoll: no snapshot was written: the script ended before that, or the temporary folder is full\n";
     }
-  } catch (const InvalidArgument& error) {
+  } catch (const SystemError& error) {
     streams.err << "plimsoll: " << error.what() << "\n";
   }
 }

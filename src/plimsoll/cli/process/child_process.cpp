@@ -9,7 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
 #include "plimsoll/base/errors.h"
 
@@ -85,14 +84,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 ChildExit wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) throw InternalError(std::string("waitpid: ") + std::strerror(errno));
+    if (errno != EINTR) throw SystemError("waitpid");
   }
   if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), WTERMSIG(status)};
   return {WEXITSTATUS(status), std::nullopt};
 }
 
 [[noreturn]] void cannot_start(const std::string& program, int error) {
-  throw InvalidArgument("cannot start " + program + ": " + std::strerror(error));
+  throw SystemError("cannot start " + program, error);
 }
 
 }  // namespace
@@ -134,7 +133,7 @@ ChildExit run_child(const std::vector<std::string>& arguments, const Environment
 
 Captured capture_child(const std::vector<std::string>& arguments) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw InternalError(std::string("pipe2: ") + std::strerror(errno));
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw SystemError("pipe2");
   std::vector<std::string> argument_texts = arguments;
   std::vector<char*> argument_list = pointers(argument_texts);
   posix_spawn_file_actions_t actions;

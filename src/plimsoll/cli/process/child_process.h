@@ -24,7 +24,7 @@ enum class Output { kOurs, kOurStandardError };
 /// Starts `arguments[0]` (a path) with exactly this environment and waits for its end. Standard input and error are
 /// ours. SIGINT, SIGTERM, SIGHUP and SIGQUIT that reach us meanwhile are passed on, and do not end us; those of the
 /// terminal reach the child by themselves, since it is of our process group.
-/// Throws InvalidArgument where it cannot be started. Not reentrant: one child at a time.
+/// Throws SystemError if the program cannot be started. Not reentrant: one child at a time.
 /// REQUIRES: !arguments.empty().
 ChildExit run_child(const std::vector<std::string>& arguments, const Environment& environment,
                     Output output = Output::kOurs);

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "plimsoll/base/errors.h"
@@ -41,7 +40,7 @@ void SignalWatch::poll(pollfd& descriptor) const {
   descriptor.revents = 0;
   // Signals are let in while it waits, and only then: none can come between a look at `caught` and the wait.
   while (ppoll(&descriptor, 1, nullptr, &mask_) < 0) {
-    if (errno != EINTR) throw InternalError(std::string("ppoll: ") + std::strerror(errno));
+    if (errno != EINTR) throw SystemError("ppoll");
     if (caught != 0) throw Interrupted(caught);
   }
 }

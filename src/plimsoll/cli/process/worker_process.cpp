@@ -37,9 +37,8 @@ std::string in_words(int status) {
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, const SignalWatch& signals) {
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw PlanningFailed(std::string("cannot make a socket for the planner: ") + std::strerror(errno));
-  }
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw SystemError("cannot make a socket for the planner");
   socket_ = ends[0];
   errors_ = memfd_create("plimsoll-planner", MFD_CLOEXEC);
 
@@ -63,7 +62,7 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, const Si
   if (error != 0) {
     process_ = 0;
     end();
-    throw PlanningFailed("cannot start the planner " + arguments[0] + ": " + std::strerror(error));
+    throw SystemError("cannot start the planner " + arguments[0], error);
   }
 }
 

@@ -14,7 +14,7 @@ namespace plimsoll::cli {
 /// terminal's signals reach only us.
 class WorkerProcess {
  public:
-  /// Throws PlanningFailed where it cannot be started.
+  /// Throws SystemError if the program cannot be started.
   /// REQUIRES: !arguments.empty(); arguments[0] is a path.
   WorkerProcess(const std::vector<std::string>& arguments, const SignalWatch& signals);
   ~WorkerProcess();
