@@ -6,8 +6,8 @@
 #include "plimsoll/cli/card.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
+#include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/model.h"
-#include "plimsoll/report/gpu_of.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -57,7 +57,7 @@ void check_job(const job::Job& job, const architecture::Architecture& model, con
 }
 
 report::Gpu card_of(const job::Job& job, const Installation& installation) {
-  return report::gpu_of(profile_for(job.gpu, job.gpu_memory, installation));
+  return job::gpu_of(profile_for(job.gpu, job.gpu_memory, installation));
 }
 
 PlanRequest request_for(const job::Job& job, const Installation& installation, std::int64_t depth) {

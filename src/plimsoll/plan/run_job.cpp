@@ -15,6 +15,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
+#include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/ledger/log_file.h"
 #include "plimsoll/plan/causes.h"
@@ -22,7 +23,6 @@
 #include "plimsoll/plan/paths.h"
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
-#include "plimsoll/report/gpu_of.h"
 #include "plimsoll/report/text/amounts.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
@@ -143,7 +143,7 @@ class Run {
       : job_(job), wanted_(wanted), architecture_(job::find_model(job.model)) {
     job::check(job_, architecture_);
     job_.seq_len = job::sequence(job_, architecture_);
-    report_.gpu = report::gpu_of(pretend::control::profile());
+    report_.gpu = job::gpu_of(pretend::control::profile());
     report_.model = model_of(job_, architecture_);
     report_.job = values_of(job_);
     report_.notes = notes_on(job_, architecture_);

@@ -15,8 +15,8 @@
 #include "plimsoll/cli/process/environment.h"
 #include "plimsoll/cli/run_options.h"
 #include "plimsoll/job/fields.h"
+#include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/values.h"
-#include "plimsoll/report/gpu_of.h"
 #include "plimsoll/report/run_report.h"
 
 namespace plimsoll::cli {
@@ -153,7 +153,7 @@ bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 
 report::RunReport known_before(const RunOptions& options, const pretend::Profile& profile) {
   report::RunReport report;
-  report.gpu = plimsoll::report::gpu_of(profile);
+  report.gpu = job::gpu_of(profile);
   report.gpus_per_node = static_cast<int>(cards_per_node(options));
   report.world_size = static_cast<int>(options.world_size);
   report.rank = static_cast<int>(options.rank);

@@ -3,10 +3,10 @@
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/report/run_report.h"
 
-namespace plimsoll::report {
+namespace plimsoll::job {
 
-/// A card as reports show it.
-inline Gpu gpu_of(const pretend::Profile& profile) {
+/// The GPU of a profile as reports show it.
+inline report::Gpu gpu_of(const pretend::Profile& profile) {
   return {.name = profile.name,
           .device_name = profile.device_name,
           .memory = profile.memory,
@@ -15,4 +15,4 @@ inline Gpu gpu_of(const pretend::Profile& profile) {
           .multiprocessors = profile.multiprocessors};
 }
 
-}  // namespace plimsoll::report
+}  // namespace plimsoll::job
