@@ -20,7 +20,7 @@ inline std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-/// What to train and how: a line of `key=value` words. tests/python/fsdp_cases.py has the lines.
+/// One training: a line of `key=value` words. tests/python/fsdp_cases.py has the lines.
 class Case {
  public:
   explicit Case(std::string line) : line_(std::move(line)) {
@@ -46,7 +46,7 @@ class Case {
         {"f32", at::kFloat}, {"bf16", at::kBFloat16}, {"f16", at::kHalf}, {"f64", at::kDouble}};
     return names.at(words_.at(key));
   }
-  /// Whether `part` is among the parts of a word like no_sync+last.
+  /// Whether `part` is one of the parts of a word like no_sync+last.
   bool among(const std::string& key, const std::string& part) const {
     for (const std::string& found : split(text(key), '+')) {
       if (found == part) return true;

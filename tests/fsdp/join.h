@@ -7,7 +7,7 @@
 
 namespace small {
 
-/// Makes a rank of on_ranks() one of a gloo group, which is the default one from then on.
+/// Makes a rank of on_ranks() a member of a gloo group, which becomes the default group.
 inline void join(const ranks::Rank& rank,
                  std::chrono::milliseconds timeout = plimsoll::distributed::InitOptions().timeout) {
   plimsoll::distributed::init_process_group(

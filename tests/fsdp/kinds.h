@@ -10,8 +10,8 @@
 #include "fsdp/llama.h"
 #include "fsdp/models.h"
 
-/// How the scenarios build, name and feed a model: NetworkCase and GPTCase of tests/python/fsdp_models.py, LlamaCase of
-/// tests/python/fsdp_llama.py.
+/// Builds, names and feeds the models of the scenarios: NetworkCase and GPTCase of tests/python/fsdp_models.py,
+/// LlamaCase of tests/python/fsdp_llama.py.
 namespace plimsoll::scenarios {
 
 /// Doubles between -1/4 and 1/4 that look random and are the same in every language.
@@ -21,7 +21,7 @@ inline at::Tensor numbers(std::int64_t numel, std::int64_t seed) {
 
 struct Batch {
   at::Tensor inputs;
-  at::Tensor targets;  ///< Undefined where the model needs none.
+  at::Tensor targets;  ///< Undefined if the model needs none.
 };
 
 class NetworkCase {
@@ -64,7 +64,7 @@ class NetworkCase {
   std::vector<int> hidden_;
 };
 
-/// Texts to be guessed word by word.
+/// Texts for next-word prediction.
 class TextCase {
  public:
   Batch data(std::int64_t seed) const {
@@ -136,7 +136,7 @@ class GPTCase : public TextCase {
   GPT build() const { return GPT(options_); }
   std::vector<std::shared_ptr<Block>> blocks(const GPT& model) const { return layers_of<Block>(model); }
 
-  /// The head and the loss of one text at a time, so that never all logits are there.
+  /// The head and the loss of one text at a time, so that not all logits exist at once.
   at::Tensor backward_by_chunks(GPT& model, const Batch& batch) const {
     const auto hidden = model(batch.inputs);
     const auto leaf = hidden.detach().requires_grad_();

@@ -12,12 +12,13 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// The model of tests/python/fsdp_llama.py, statement by statement, so that tensors live and die alike.
+/// The model of tests/python/fsdp_llama.py, statement by statement, so that tensors are allocated and freed at the same
+/// points.
 namespace plimsoll::scenarios {
 
 inline nn::Linear without_bias(int in, int out) { return nn::Linear(torch::nn::LinearOptions(in, out).bias(false)); }
 
-/// In fp32 whatever it is given, operator by operator.
+/// Computes in fp32 for any input dtype, operator by operator.
 struct RMSNormImpl : torch::nn::Module {
   at::Tensor weight;
 
@@ -37,9 +38,9 @@ struct RMSNormImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(RMSNorm, nn::Hooked<RMSNormImpl>);
 
-/// A complex number for each place and pair of a head's numbers.
+/// One complex number for each position and pair of a head's elements.
 inline at::Tensor rotations(int context, int head_dim) {
-  const nn::DeviceScope cpu(at::kCPU);  // There is no polar on meta.
+  const nn::DeviceScope cpu(at::kCPU);  // polar does not support meta.
   const auto speeds = at::reciprocal(at::pow(10000.0, at::arange(0, head_dim, 2).to(at::kFloat) / head_dim));
   const auto angles = at::outer(at::arange(context).to(at::kFloat), speeds);
   return at::polar(at::ones_like(angles), angles);
@@ -55,7 +56,7 @@ inline at::Tensor rotate(const at::Tensor& x, const at::Tensor& freqs) {
   return c;
 }
 
-/// Each head of keys or values, for so many heads of queries.
+/// Each head of keys or values, repeated for `times` heads of queries.
 inline at::Tensor repeated(const at::Tensor& x, int times) {
   const auto b = x.size(0), t = x.size(1), heads = x.size(2), d = x.size(3);
   return x.unsqueeze(3).expand({b, t, heads, times, d}).reshape({b, t, heads * times, d});

@@ -7,7 +7,8 @@
 
 namespace small {
 
-/// What a call throws says, without torch's stack; empty where it throws nothing. For `== doctest::Contains(…)`.
+/// The message of the exception that a call throws, without torch's stack; empty if it does not throw. For `==
+/// doctest::Contains(…)`.
 template <class Call>
 doctest::String message_of(Call&& call) {
   try {

@@ -12,10 +12,11 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// The models of tests/python/fsdp_models.py, statement by statement, so that tensors live and die alike.
+/// The models of tests/python/fsdp_models.py, statement by statement, so that tensors are allocated and freed at the
+/// same points.
 namespace plimsoll::scenarios {
 
-/// A block of the network. `spare` is a layer that forward uses only where it is told to.
+/// A block of the network. `spare` is a layer that forward uses only on request.
 struct ResidualImpl : torch::nn::Module {
   nn::Linear up{nullptr}, down{nullptr}, spare{nullptr};
   bool use_spare = false;
@@ -30,7 +31,7 @@ struct ResidualImpl : torch::nn::Module {
     auto h = up(x);
     h = at::relu(h);
     h = down(h);
-    at::Tensor s;  // Lives to the end, as Python's variables do.
+    at::Tensor s;  // Lives to the end, like Python's variables.
     if (use_spare) {
       s = spare(x);
       h = h + s;
@@ -145,7 +146,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Block, nn::Hooked<BlockImpl>);
 
-/// A linear layer without bias whose weight may be another module's.
+/// A linear layer without bias; its weight may be another module's.
 struct HeadImpl : torch::nn::Module {
   at::Tensor weight;
 
@@ -157,7 +158,7 @@ TORCH_MODULE_IMPL(Head, nn::Hooked<HeadImpl>);
 struct GPTOptions {
   int vocabulary, context, dim, heads, layers;
   bool tied, checkpointed;
-  bool headless = false;  ///< Forward ends before the head, which is called by itself.
+  bool headless = false;  ///< Forward ends before the head, which the caller runs.
 };
 
 struct GPTImpl : torch::nn::Module {

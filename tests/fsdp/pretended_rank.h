@@ -8,7 +8,7 @@
 #include "fsdp/settle.h"
 #include "plimsoll/distributed/process_group.h"
 
-/// Programs that train as one rank of a pretended world, for each case on standard input: one line of JSON each.
+/// Programs that train as one rank of a pretended world. For each case on standard input they print one line of JSON.
 namespace plimsoll::scenarios {
 
 inline void start_world(const Case& c) {
@@ -20,7 +20,7 @@ inline void start_world(const Case& c) {
   distributed::init_process_group({.backend = "fake", .store = {}, .rank = rank, .world_size = world});
 }
 
-/// What a main() does: `run(case)` gives what is written. Returns the exit code.
+/// The body of a main(): prints the result of `run(case)`. Returns the exit code.
 template <class Run>
 int answer_cases(const char* program, const Run& run) {
   std::string line;

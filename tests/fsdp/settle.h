@@ -8,7 +8,7 @@ void clearCublasWorkspaces();  // Declared beside cuSPARSE's and cuBLAS's header
 
 namespace plimsoll {
 
-/// A backward pass of nothing: autograd's thread holds the last one's graph until the next.
+/// An empty backward pass: autograd's thread keeps the last graph until the next one.
 inline void settle() { at::ones({}, at::TensorOptions().device(at::kCUDA)).set_requires_grad(true).clone().backward(); }
 
 }  // namespace plimsoll

@@ -16,7 +16,7 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// A model to shard in tests: three layers, the same numbers every time, and faults on demand.
+/// A model for sharding tests: three layers, the same numbers every time, and faults on demand.
 namespace small {
 
 using namespace plimsoll;
@@ -46,7 +46,7 @@ struct LayerImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Layer, nn::Hooked<LayerImpl>);
 
-/// Shards of its parameters differ in size between ranks, and the head is a parameter of the root's own.
+/// Shards of its parameters differ in size between ranks, and the root itself owns the head.
 struct NetImpl : torch::nn::Module {
   std::vector<Layer> layers;
   nn::Linear head{nullptr};
@@ -70,7 +70,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Net, nn::Hooked<NetImpl>);
 
-/// A module with the parameters it is given.
+/// A module with the given parameters.
 struct HolderImpl : torch::nn::Module {
   explicit HolderImpl(const std::vector<at::Tensor>& parameters) {
     for (const auto& parameter : parameters)
@@ -83,7 +83,7 @@ struct HolderImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Holder, nn::Hooked<HolderImpl>);
 
-/// The same on every rank, unless the seed says otherwise: gradients are then those of a model that is not sharded.
+/// The same on every rank unless the seed differs: then gradients equal those of an unsharded model.
 inline at::Tensor batch(int seed = 0, int dim = 5, at::Device device = at::kCPU) {
   const auto values = at::arange(3 * dim).mul(53).add(seed * 29).remainder(97).to(at::kFloat);
   return values.div(97).sub(0.5).view({3, dim}).to(device);
@@ -94,14 +94,14 @@ inline at::Tensor loss_of(Net& net, const at::Tensor& input) { return net(input)
 /// All ranks, on the CPU.
 inline fsdp::DeviceMesh cpu_mesh() { return distributed::DeviceMesh::init(at::kCPU, {distributed::get_world_size()}); }
 
-/// Each layer, then the whole. On the CPU, unless there is a mesh.
+/// Shards each layer, then the model. On the CPU by default.
 inline fsdp::FSDPModule shard(Net& net, fsdp::FullyShardOptions options = {}) {
   if (!options.mesh) options.mesh = cpu_mesh();
   for (auto& layer : net->layers) fsdp::fully_shard(layer, options);
   return fsdp::fully_shard(net, options);
 }
 
-/// One process that is a rank of a world that is not there: an all-gather finds this rank's shard everywhere.
+/// One process as a rank of a fake world: an all-gather finds this rank's shard everywhere.
 class FakeWorld {
  public:
   explicit FakeWorld(int size, int rank = 0) {
@@ -122,7 +122,7 @@ inline at::Tensor part(const at::Tensor& whole, int size, int rank) {
   return whole.narrow(0, start, std::min<std::int64_t>(rows, whole.size(0) - start));
 }
 
-/// Whether the parameters (or gradients) of a sharded model are this rank's parts of those of a whole one, to the bit.
+/// Whether the parameters (or gradients) of a sharded model are this rank's parts of a whole model's, to the bit.
 inline bool same_parameters(const torch::nn::Module& sharded, const torch::nn::Module& whole, int size, int rank) {
   const auto a = sharded.parameters(), b = whole.parameters();
   for (std::size_t i = 0; i < b.size(); ++i) {

@@ -24,13 +24,13 @@
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-/// Small trainings whose state is saved, loaded and compared.
+/// Small trainings with state that is saved, loaded and compared.
 namespace state_tests {
 
 using namespace plimsoll;
 using scenarios::Case;
 
-/// A folder that test and ranks know of; it goes to the ranks by value.
+/// A folder that test and ranks share; passed to the ranks by value.
 struct Folder {
   std::array<char, 64> text{};
   Folder() {
@@ -54,12 +54,12 @@ inline void join_for_training(const ranks::Rank& rank) {
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A model of a case, sharded and with its optimizer. Words: model, tied, group, hsdp, shard_dim, second_mesh, ignored,
+/// A model of a case, sharded, with its optimizer. Words: model, tied, group, hsdp, shard_dim, second_mesh, ignored,
 /// frozen, param, reduce, offload, built=meta, optimizer=adamw|sgd.
 template <class Kind>
 class Training {
  public:
-  /// Values differ with the seed; of a model that is built on meta they are undefined.
+  /// Values depend on the seed; if the model is built on meta they are undefined.
   explicit Training(const Case& c, int seed = 0) : case_(c), kind_(c) {
     {
       std::unique_ptr<nn::DeviceScope> scope;
@@ -70,7 +70,7 @@ class Training {
     if (c.has("frozen")) {
       for (auto& parameter : kind_.blocks(model)[0]->parameters()) parameter.set_requires_grad(false);
     }
-    if (c.has("ignored")) model->head->weight.set_requires_grad(false);  // Nothing would keep it alike on all ranks.
+    if (c.has("ignored")) model->head->weight.set_requires_grad(false);  // Training would make it differ between ranks.
     shard();
     if (c.has("built")) fsdp::to_empty(model, at::kCPU);
     std::vector<at::Tensor> parameters;
@@ -87,7 +87,7 @@ class Training {
     }
   }
 
-  /// The losses of some steps, counted from 0.
+  /// The losses of steps `from` to `to`, counted from 0.
   std::vector<double> run(int from, int to) {
     std::vector<double> losses;
     for (int step = from; step < to; ++step) {

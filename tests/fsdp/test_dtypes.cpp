@@ -16,7 +16,7 @@ using small::join;
 
 namespace {
 
-/// A table of whole numbers that nobody trains, and weights.
+/// A table of whole numbers without a gradient, and weights.
 struct LookupImpl : torch::nn::Module {
   at::Tensor table, weight;
   LookupImpl() {
@@ -33,7 +33,7 @@ TORCH_MODULE_IMPL(Lookup, nn::Hooked<LookupImpl>);
 
 }  // namespace
 
-TEST_CASE("parameters that are no floating-point numbers are gathered beside those that are cast") {
+TEST_CASE("integer parameters are gathered together with parameters that are cast") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     Lookup lookup;

@@ -8,8 +8,7 @@
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-// What the two forms of a parameter, shard and whole, do to each other, and what is refused. See the note in
-// fsdp_param.h.
+// Interactions of the two forms of a parameter, shard and whole, and refused uses. See the note in fsdp_param.h.
 
 using doctest::Contains;
 using small::FakeWorld;
@@ -39,7 +38,7 @@ TEST_CASE("an optimizer does not step on a parameter that an evaluation left who
   CHECK(message_of([&] { optimizer.step(); }) == "");
 }
 
-TEST_CASE("a write into a whole parameter is not lost in silence") {
+TEST_CASE("a write into a whole parameter is an error") {
   const FakeWorld world(2);
   small::Net net(4);
   auto root = small::shard(net);
@@ -56,7 +55,7 @@ TEST_CASE("a write into a whole parameter is not lost in silence") {
   }
 }
 
-TEST_CASE("what is computed from a parameter at rest has its gradient added to the shard's") {
+TEST_CASE("a value computed from a parameter at rest adds its gradient to the shard's") {
   const FakeWorld world(2);
   small::Net net(4);
   small::shard(net);
@@ -67,18 +66,18 @@ TEST_CASE("what is computed from a parameter at rest has its gradient added to t
   CHECK(at::equal(weight.grad(), before + 2 * weight.detach()));
 }
 
-TEST_CASE("a gradient of the shard's shape that comes to a whole parameter is refused") {
-  const FakeWorld world(4);  // A shard of one row, which would silently be spread over the whole.
+TEST_CASE("a gradient of the shard's shape is refused while the parameter is whole") {
+  const FakeWorld world(4);  // A shard of one row: its gradient would be broadcast over the whole.
   small::Net net(4);
   small::shard(net);
   evaluate(net);
   fsdp::FSDPModule(net).reshard();
   const auto penalty = net->layers[0]->linear->weight.square().sum();
   const auto loss = small::loss_of(net, small::batch(0, 4));
-  CHECK(message_of([&] { (loss + penalty).backward(); }) == Contains("something was computed from its shard"));
+  CHECK(message_of([&] { (loss + penalty).backward(); }) == Contains("a value was computed from its shard"));
 }
 
-TEST_CASE("a gradient that comes outside of FSDP's backward leaves the parameter as it was") {
+TEST_CASE("a gradient outside FSDP's backward does not change the parameter's form") {
   const FakeWorld world(2);
   small::Net net(4);
   auto root = small::shard(net);
@@ -89,7 +88,7 @@ TEST_CASE("a gradient that comes outside of FSDP's backward leaves the parameter
   CHECK(net->head->weight.sizes() == at::IntArrayRef({1, 4}));
 }
 
-TEST_CASE("sharding that was refused can be tried again") {
+TEST_CASE("sharding can be tried again after an error") {
   const FakeWorld world(2);
   small::Holder holder(
       std::vector<at::Tensor>{at::ones({4, 2}).requires_grad_(), at::ones({3, 4}).t().requires_grad_()});
@@ -102,7 +101,7 @@ TEST_CASE("sharding that was refused can be tried again") {
   CHECK(parameters[1].sizes() == at::IntArrayRef({2, 3}));
 }
 
-TEST_CASE("forward can be tried again after it was refused for parameters on meta") {
+TEST_CASE("forward can be tried again after an error about parameters on meta") {
   const FakeWorld world(2);
   small::Holder holder(std::vector<at::Tensor>{at::empty({4, 2}, at::kMeta).requires_grad_()});
   fsdp::fully_shard(
@@ -110,11 +109,10 @@ TEST_CASE("forward can be tried again after it was refused for parameters on met
   CHECK(message_of([&] { holder(at::ones({1})); }) == Contains("still on the meta device"));
   fsdp::to_empty(holder, at::kCPU);
   holder(at::ones({1}));
-  CHECK((holder->parameters()[0].scalar_type() ==
-         at::kBFloat16));  // The root stays whole, in the dtype that it computes in.
+  CHECK((holder->parameters()[0].scalar_type() == at::kBFloat16));  // The root stays whole, in its compute dtype.
 }
 
-TEST_CASE("a gradient from before sharding is gone with the whole parameter") {
+TEST_CASE("a gradient from before sharding is dropped with the whole parameter") {
   const FakeWorld world(2);
   small::Net net(4);
   small::loss_of(net, small::batch(0, 4)).backward();
@@ -122,7 +120,7 @@ TEST_CASE("a gradient from before sharding is gone with the whole parameter") {
   for (const auto& parameter : net->parameters()) CHECK_FALSE(parameter.grad().defined());
 }
 
-TEST_CASE("a group that is frozen at first and thawed later reduces in its dtypes") {
+TEST_CASE("a group that is unfrozen later reduces in its dtypes") {
   const FakeWorld world(2);
   small::Net net(4);
   small::shard(net, {.mp_policy = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}});
@@ -134,7 +132,7 @@ TEST_CASE("a group that is frozen at first and thawed later reduces in its dtype
   for (const auto& parameter : net->parameters()) CHECK((parameter.grad().scalar_type() == at::kFloat));
 }
 
-TEST_CASE("a hook after accumulation sees the shard also where parameters stay whole after backward") {
+TEST_CASE("a hook after accumulation sees the shard even if parameters stay whole after backward") {
   const FakeWorld world(2);
   small::Net net(4);
   auto root = small::shard(net);
@@ -155,7 +153,7 @@ TEST_CASE("the same module twice in one group is refused") {
         Contains("The same Layer is twice in the list"));
 }
 
-TEST_CASE("another dimension cannot be combined with resharding to fewer ranks, and says so at once") {
+TEST_CASE("another shard dimension with resharding to fewer ranks is refused at once") {
   const FakeWorld world(4);
   small::Layer layer(4);
   const auto along_last = [](const at::Tensor& parameter) -> fsdp::ShardPlacement {

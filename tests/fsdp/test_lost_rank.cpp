@@ -4,7 +4,7 @@
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
 
-// A rank that ends in the middle of a step: the others do not hang, and say which collective of which module failed.
+// A rank ends in the middle of a step: the others do not hang, and report the collective and the module that failed.
 
 using namespace plimsoll;
 using doctest::Contains;
@@ -16,8 +16,8 @@ namespace {
 
 enum class When : std::uint8_t { kForward, kBackward };
 
-/// The last rank ends in the second step, at the second layer. Returns what the others are told; they then leave the
-/// group, as a program that ends does, so that those who wait for them are told too.
+/// The last rank ends in the second step, at the second layer. Returns the other ranks' errors. Those ranks then leave
+/// the group, like a program that ends, so that ranks that wait for them fail too.
 doctest::String lose_one(const Rank& rank, When when, const std::vector<int>& mesh_shape) {
   join(rank, std::chrono::seconds(20));
   small::Net net;
@@ -50,17 +50,17 @@ void others_are_told(int size, When when, const char* collective) {
 
 }  // namespace
 
-TEST_CASE("a rank lost in forward: the others are told which module's all-gather failed") {
+TEST_CASE("a rank lost in forward: the others report which module's all-gather failed") {
   others_are_told(2, When::kForward, "all_gather_single for layer1 on rank 0 of the group of ranks 0, 1");
   others_are_told(4, When::kForward, "all_gather_single for layer");
 }
 
-TEST_CASE("a rank lost in backward: the others are told which module's collective failed") {
+TEST_CASE("a rank lost in backward: the others report which module's collective failed") {
   others_are_told(2, When::kBackward, "on rank 0 of the group of ranks 0, 1");
   others_are_told(4, When::kBackward, "of the group of ranks 0 to 3");
 }
 
-TEST_CASE("a rank lost under HSDP: those who wait for it are told, and no one hangs") {
+TEST_CASE("a rank lost under HSDP: ranks that wait for it report it, and no rank hangs") {
   on_ranks(4, [](const Rank& rank) {
     const auto message = lose_one(rank, When::kBackward, {2, 2});
     CHECK(message == Contains("failed:"));
@@ -68,7 +68,7 @@ TEST_CASE("a rank lost under HSDP: those who wait for it are told, and no one ha
   });
 }
 
-TEST_CASE("a rank that does not come is waited for no longer than the timeout") {
+TEST_CASE("a missing rank is waited for no longer than the timeout") {
   on_ranks(2, [](const Rank& rank) {
     distributed::init_process_group({.backend = "gloo",
                                      .store = rank.store(),

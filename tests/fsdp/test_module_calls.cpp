@@ -7,7 +7,7 @@
 #include "fsdp/small_net.h"
 #include "plimsoll/fsdp/fsdp_state.h"
 
-// The calls of FSDPModule, and what stands beside it.
+// The methods of FSDPModule and the functions beside it.
 
 using namespace plimsoll;
 using ranks::on_ranks;
@@ -48,7 +48,7 @@ struct CountingReduceScatter : fsdp::ReduceScatter {
 
 }  // namespace
 
-TEST_CASE("unshard gathers a module's own parameters, reshard frees them, each harmless when repeated") {
+TEST_CASE("unshard gathers a module's own parameters, reshard frees them, and repeated calls do nothing") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -71,7 +71,7 @@ TEST_CASE("unshard gathers a module's own parameters, reshard frees them, each h
   });
 }
 
-TEST_CASE("an asynchronous unshard shows the whole parameters when its handle was waited for") {
+TEST_CASE("an asynchronous unshard shows the whole parameters after its handle's wait") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -86,7 +86,7 @@ TEST_CASE("an asynchronous unshard shows the whole parameters when its handle wa
   });
 }
 
-TEST_CASE("a handle that is dropped is waited for by the module's forward") {
+TEST_CASE("the module's forward waits for a dropped handle") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -101,7 +101,7 @@ TEST_CASE("a handle that is dropped is waited for by the module's forward") {
   });
 }
 
-TEST_CASE("custom communication is asked for buffers and transfers of its module alone") {
+TEST_CASE("custom communication serves buffers and transfers of its module only") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -116,12 +116,12 @@ TEST_CASE("custom communication is asked for buffers and transfers of its module
     CHECK(gather->allocations == 2);
     CHECK(gather->modules == std::vector<std::string>{"layer1", "layer1"});
     CHECK(scatter->calls == 1);
-    CHECK(scatter->allocations == 2);  // What is sent, and what comes back.
+    CHECK(scatter->allocations == 2);  // The input and the output.
     CHECK(small::same_gradients(*net, *whole, rank.size, rank.rank));
   });
 }
 
-TEST_CASE("without resharding after forward a module is gathered once a step") {
+TEST_CASE("without resharding after forward a module is gathered once per step") {
   const FakeWorld world(2);
   for (const bool reshard : {true, false}) {
     small::Net net;
@@ -133,7 +133,7 @@ TEST_CASE("without resharding after forward a module is gathered once a step") {
   }
 }
 
-TEST_CASE("set_reshard_after_forward and after_backward reach the modules below, unless told not to") {
+TEST_CASE("set_reshard_after_forward and after_backward apply to the modules below, unless recurse is false") {
   const FakeWorld world(2);
   small::Net net;
   auto module = small::shard(net, {.mesh = FakeWorld::mesh(), .reshard_after_forward = false});
@@ -154,7 +154,7 @@ TEST_CASE("set_reshard_after_forward and after_backward reach the modules below,
   loss.backward();
 }
 
-TEST_CASE("the all-reduce hook gets the reduced gradients of the module, flat, and what it writes is the gradient") {
+TEST_CASE("the all-reduce hook gets the module's flat reduced gradients, and its writes change the gradients") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -172,7 +172,7 @@ TEST_CASE("the all-reduce hook gets the reduced gradients of the module, flat, a
   });
 }
 
-TEST_CASE("an all-reduce hook with a stream of its own is refused with HSDP") {
+TEST_CASE("an all-reduce hook with a separate stream is refused with HSDP") {
   const FakeWorld world(4);
   small::Layer layer(4);
   auto module =
@@ -182,7 +182,7 @@ TEST_CASE("an all-reduce hook with a stream of its own is refused with HSDP") {
         doctest::Contains("pass no stream"));
 }
 
-TEST_CASE("two roots train side by side, with and without one communication context") {
+TEST_CASE("two roots train side by side, with and without a shared communication context") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     for (const bool shared : {false, true}) {
@@ -270,7 +270,8 @@ TEST_CASE("a gradient divide factor replaces the number of ranks") {
     module.set_gradient_divide_factor(0.5);
     module.set_force_sum_reduction_for_comms(true);
     for (auto* one : {&net, &whole}) small::loss_of(*one, small::batch()).backward();
-    for (auto& parameter : whole->parameters()) parameter.mutable_grad().mul_(4);  // Summed over two, over a half.
+    for (auto& parameter : whole->parameters())
+      parameter.mutable_grad().mul_(4);  // Summed over two ranks, divided by a half.
     CHECK(small::same_gradients(*net, *whole, rank.size, rank.rank));
   });
 }

@@ -4,7 +4,7 @@
 #include "fsdp/small_net.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-// A parameter keeps its identity; its data, its gradient and their shapes are the shard's at rest and the whole's while
+// A parameter keeps its identity. Its data, its gradient and their shapes are the shard's at rest and the whole's while
 // the module runs.
 
 using namespace plimsoll;
@@ -19,7 +19,7 @@ using Sizes = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("the handles that members and optimizers hold stay the parameters, in every form") {
+TEST_CASE("the handles of members and optimizers refer to the parameters in every form") {
   const FakeWorld world(2);
   small::Net net;
   const auto before = net->parameters();
@@ -48,7 +48,7 @@ TEST_CASE("the handles that members and optimizers hold stay the parameters, in 
   CHECK_FALSE(at::equal(values, member.detach()));
 }
 
-TEST_CASE("a parameter is a leaf that needs a gradient before, during and after") {
+TEST_CASE("a parameter is a leaf that requires a gradient in every form") {
   const FakeWorld world(2);
   small::Net net;
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -82,7 +82,7 @@ TEST_CASE("shapes of parameter and gradient are the shard's at rest, the whole's
       grad_in_backward = grad_sizes();
     });
   });
-  for (const Sizes& grad_before : {Sizes{}, Sizes{2, 5}}) {  // The second time there is a gradient to add to.
+  for (const Sizes& grad_before : {Sizes{}, Sizes{2, 5}}) {  // The second time, a gradient exists to add to.
     auto loss = small::loss_of(net, small::batch());
     CHECK(in_forward == Sizes{5, 5});
     CHECK(sizes() == Sizes{2, 5});
@@ -95,7 +95,7 @@ TEST_CASE("shapes of parameter and gradient are the shard's at rest, the whole's
   }
 }
 
-TEST_CASE("an empty shard is a parameter of no rows, with a gradient of none") {
+TEST_CASE("an empty shard is a parameter of no rows, with a gradient of no rows") {
   const FakeWorld world(4, 3);
   small::Net net;
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -107,7 +107,7 @@ TEST_CASE("an empty shard is a parameter of no rows, with a gradient of none") {
   CHECK(net->layers[0]->linear->weight.grad().sizes() == at::IntArrayRef({0, 5}));
 }
 
-TEST_CASE("with mixed precision the shard and its gradient have the stored dtype, the whole the computing one") {
+TEST_CASE("with mixed precision the shard and its gradient have the stored dtype, the whole has the compute dtype") {
   const FakeWorld world(2);
   small::Net net;
   fsdp::FullyShardOptions options{.mesh = FakeWorld::mesh()};
@@ -131,7 +131,7 @@ TEST_CASE("with mixed precision the shard and its gradient have the stored dtype
   CHECK((weight.grad().scalar_type() == at::kFloat));
 }
 
-TEST_CASE("after a forward to fewer ranks a parameter shows the larger shard, until backward") {
+TEST_CASE("resharded to fewer ranks after forward, a parameter shows the larger shard until backward") {
   const FakeWorld world(4, 3);
   small::Net net(8);
   small::shard(net, {.mesh = FakeWorld::mesh(), .reshard_after_forward = 2});
@@ -155,7 +155,7 @@ TEST_CASE("without resharding after forward a parameter is whole until backward 
   CHECK(weight.size(0) == 3);
 }
 
-TEST_CASE("by default the root alone stays whole after forward") {
+TEST_CASE("by default only the root stays whole after forward") {
   const FakeWorld world(2, 1);
   small::Net net;
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -166,7 +166,7 @@ TEST_CASE("by default the root alone stays whole after forward") {
   CHECK(net->head->weight.size(0) == 0);
 }
 
-TEST_CASE("while gradients are not reduced grad() is the shard's: none, or that of earlier backwards") {
+TEST_CASE("while gradients are not reduced, grad() is the shard's: undefined, or from earlier backwards") {
   const FakeWorld world(2);
   small::Net net;
   auto module = small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -189,7 +189,7 @@ namespace {
 
 enum class Place : std::uint8_t { kBeforeForward, kBeforeBackward, kAfterStep };
 
-/// Four steps with accumulation over two batches, the first of which is not reduced.
+/// Four steps with accumulation over two batches; the first batch is not reduced.
 template <class Sync>
 void train(small::Net& net, Place place, bool set_to_none, const Sync& sync) {
   nn::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -208,7 +208,7 @@ void train(small::Net& net, Place place, bool set_to_none, const Sync& sync) {
 
 }  // namespace
 
-TEST_CASE("zero_grad may stand anywhere in the loop, and set to none or to zero") {
+TEST_CASE("zero_grad works anywhere in the loop, with set_to_none true or false") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net whole;
@@ -224,7 +224,7 @@ TEST_CASE("zero_grad may stand anywhere in the loop, and set to none or to zero"
   });
 }
 
-TEST_CASE("zero_grad between two backwards that are reduced drops the first alone") {
+TEST_CASE("zero_grad between two reduced backwards drops only the first gradient") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;

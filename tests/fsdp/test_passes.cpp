@@ -6,8 +6,8 @@
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 
-// Forward and backward in other orders than one after the other. Ranks have the same batches, so that gradients are
-// those of a model that is not sharded, to the bit.
+// Forward and backward in other orders. Ranks have the same batches, so that gradients are equal to the bit to those of
+// an unsharded model.
 
 using namespace plimsoll;
 using ranks::on_ranks;
@@ -16,7 +16,7 @@ using small::join;
 
 namespace {
 
-/// Does the same with a sharded model and with a whole one, and compares the gradients.
+/// Runs the same work with a sharded and a whole model, and compares the gradients.
 template <class Work>
 void compare(const Rank& rank, const fsdp::FullyShardOptions& options, Work work) {
   small::Net net, whole;
@@ -43,7 +43,7 @@ void compare_on_two(Work work) {
 
 }  // namespace
 
-TEST_CASE("an evaluation without gradients leaves training as it was") {
+TEST_CASE("an evaluation without gradients does not affect training") {
   compare_on_two([](small::Net& net) {
     {
       const at::NoGradGuard no_grad;
@@ -60,7 +60,7 @@ TEST_CASE("an evaluation without gradients leaves training as it was") {
   });
 }
 
-TEST_CASE("an evaluation in inference mode leaves training as it was, also as the first forward of all") {
+TEST_CASE("an evaluation in inference mode does not affect training, even as the first forward") {
   compare_on_two([](small::Net& net) {
     {
       const c10::InferenceMode inference;
@@ -76,7 +76,7 @@ TEST_CASE("an evaluation in inference mode leaves training as it was, also as th
   });
 }
 
-TEST_CASE("an evaluation between forward and backward does no harm") {
+TEST_CASE("an evaluation between forward and backward does not affect them") {
   compare_on_two([](small::Net& net) {
     auto loss = small::loss_of(net, small::batch());
     {
@@ -95,7 +95,7 @@ TEST_CASE("two forwards and one backward of their sum") {
   });
 }
 
-TEST_CASE("two forwards and a backward of each, the last first") {
+TEST_CASE("two forwards and a backward of each, the last one first") {
   compare_on_two([](small::Net& net) {
     auto first = small::loss_of(net, small::batch(0));
     auto second = small::loss_of(net, small::batch(1));
@@ -104,7 +104,7 @@ TEST_CASE("two forwards and a backward of each, the last first") {
   });
 }
 
-TEST_CASE("several backwards of one forward, with the graph kept") {
+TEST_CASE("several backwards of one forward, with a retained graph") {
   compare_on_two([](small::Net& net) {
     auto loss = small::loss_of(net, small::batch());
     loss.backward({}, /*keep_graph=*/true);
@@ -121,7 +121,7 @@ TEST_CASE("backward from two outputs of one forward, one after the other") {
   });
 }
 
-TEST_CASE("an input that needs a gradient gets the one of a model that is not sharded") {
+TEST_CASE("the gradient of an input equals that of an unsharded model") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -134,7 +134,7 @@ TEST_CASE("an input that needs a gradient gets the one of a model that is not sh
   });
 }
 
-TEST_CASE("parameters are frozen and thawed between steps") {
+TEST_CASE("parameters are frozen and unfrozen between steps") {
   compare_on_two([](small::Net& net) {
     for (int i = 0; i < 6; ++i) {
       for (auto& parameter : net->layers[1]->parameters()) parameter.set_requires_grad(i % 2 == 1);
@@ -148,7 +148,7 @@ TEST_CASE("parameters are frozen and thawed between steps") {
   });
 }
 
-TEST_CASE("a parameter that is thawed while it is whole, after an evaluation, trains") {
+TEST_CASE("a parameter that is unfrozen while it is whole, after an evaluation, trains") {
   compare_on_two([](small::Net& net) {
     net->head->bias.set_requires_grad(false);
     {
@@ -160,7 +160,7 @@ TEST_CASE("a parameter that is thawed while it is whole, after an evaluation, tr
   });
 }
 
-TEST_CASE("a model of which all is frozen runs, and a part that is thawed trains") {
+TEST_CASE("a fully frozen model runs, and trains the part that is unfrozen") {
   compare_on_two([](small::Net& net) {
     for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
     CHECK_FALSE(net(small::batch()).requires_grad());
@@ -169,7 +169,7 @@ TEST_CASE("a model of which all is frozen runs, and a part that is thawed trains
   });
 }
 
-TEST_CASE("a layer that one forward leaves out has no gradient, and takes part again later") {
+TEST_CASE("a layer that one forward skips has no gradient, and takes part again later") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -196,7 +196,7 @@ TEST_CASE("a layer that runs twice in one forward") {
   });
 }
 
-TEST_CASE("a graph may outlive the model, and backward through it still runs") {
+TEST_CASE("a graph may outlive the model, and backward through it still works") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net whole;
@@ -215,7 +215,7 @@ TEST_CASE("a graph may outlive the model, and backward through it still runs") {
 
 // --- Hooks on gradients --------------------------------------------------------------------------------------------
 
-TEST_CASE("a hook after accumulation is called once a backward, with the reduced gradient of the shard") {
+TEST_CASE("a hook after accumulation runs once per backward, with the shard's reduced gradient") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -225,7 +225,7 @@ TEST_CASE("a hook after accumulation is called once a backward, with the reduced
       handles.push_back(nn::register_post_accumulate_grad_hook(
           parameter, [&](const at::Tensor& told) { seen.push_back(told.grad().clone()); }));
     };
-    hear(net->layers[0]->linear->weight);  // Before sharding, and after it.
+    hear(net->layers[0]->linear->weight);  // Before and after sharding.
     auto module = small::shard(net);
     hear(net->head->weight);
     for (int i = 0; i < 3; ++i) {
@@ -245,7 +245,7 @@ TEST_CASE("a hook after accumulation is called once a backward, with the reduced
   });
 }
 
-TEST_CASE("an optimizer that steps in backward trains as one that steps after it") {
+TEST_CASE("an optimizer that steps in backward trains like one that steps after it") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -268,7 +268,7 @@ TEST_CASE("an optimizer that steps in backward trains as one that steps after it
   });
 }
 
-TEST_CASE("a tensor hook on a parameter sees the whole gradient of this rank, before the reduction") {
+TEST_CASE("a tensor hook on a parameter sees this rank's whole gradient before the reduction") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net;

@@ -5,8 +5,8 @@
 #include "fsdp/small_net.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-// An exception in the middle of an iteration, on all ranks; then reset_iter_state, and training goes on as if the batch
-// had not been there.
+// An exception in the middle of an iteration, on all ranks; then reset_iter_state, and training continues as without
+// that batch.
 
 using namespace plimsoll;
 using ranks::on_ranks;
@@ -18,11 +18,11 @@ namespace {
 enum class Fault : std::uint8_t { kNone, kForward, kBackward };
 
 struct Plan {
-  int layer = 1;  ///< Where it fails.
+  int layer = 1;  ///< The layer that fails.
   bool hsdp = false;
-  bool prefetch = false;    ///< All-gathers of later modules are in flight when it fails.
-  bool grouped = false;     ///< The first and the last layer communicate as one.
-  bool accumulate = false;  ///< A first batch of the step is not reduced when the second one fails.
+  bool prefetch = false;    ///< All-gathers of later modules are pending at the failure.
+  bool grouped = false;     ///< The first and the last layer communicate as one group.
+  bool accumulate = false;  ///< The first batch of the step is not reduced when the second one fails.
   fsdp::ReshardAfterForward reshard = {};
   fsdp::MixedPrecisionPolicy precision = {};
 };
@@ -56,7 +56,7 @@ void iterate(small::Net& net, fsdp::FSDPModule& module, nn::SGD& optimizer, cons
   optimizer.zero_grad();
 }
 
-/// Five iterations; the third fails, is reset and left out.
+/// Five iterations; the third fails, is reset and skipped.
 void train(small::Net& net, const Plan& plan, Fault fault) {
   auto module = shard(net, plan);
   nn::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -95,30 +95,30 @@ void same_as_without(const Plan& plan, int size) {
 
 }  // namespace
 
-TEST_CASE("after an exception and a reset, training goes on as if the batch had not been there") {
+TEST_CASE("after an exception and a reset, training continues as without that batch") {
   same_as_without({}, 2);
   same_as_without({.reshard = false}, 2);
 }
 
-TEST_CASE("the same with a backward that was not yet reduced: it is lost with the batch") {
+TEST_CASE("a backward that is not reduced yet is lost with the failed batch") {
   same_as_without({.accumulate = true}, 2);
   same_as_without({.accumulate = true, .precision = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}}, 2);
 }
 
-TEST_CASE("the same with all-gathers of other modules in flight") { same_as_without({.prefetch = true}, 2); }
+TEST_CASE("recovery works with pending all-gathers of other modules") { same_as_without({.prefetch = true}, 2); }
 
-TEST_CASE("the same with modules that communicate as one group") {
+TEST_CASE("recovery works with modules that communicate as one group") {
   same_as_without({.grouped = true}, 2);
   same_as_without({.grouped = true, .reshard = false}, 2);
 }
 
-TEST_CASE("the same with replicas, and with parameters kept on fewer ranks after forward") {
+TEST_CASE("recovery works with replicas, and with parameters sharded on fewer ranks after forward") {
   same_as_without({.hsdp = true}, 4);
   same_as_without({.hsdp = true, .accumulate = true}, 4);
   same_as_without({.reshard = 2}, 4);
 }
 
-TEST_CASE("an all-reduce that was put off is lost with the batch") {
+TEST_CASE("a postponed all-reduce is lost with the failed batch") {
   on_ranks(4, [](const Rank& rank) {
     join(rank);
     const Plan plan{.hsdp = true};
@@ -142,7 +142,7 @@ TEST_CASE("an all-reduce that was put off is lost with the batch") {
   });
 }
 
-TEST_CASE("a reset before the first forward, and one with nothing to reset, do nothing") {
+TEST_CASE("a reset does nothing before the first forward, and nothing without a failure") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -157,7 +157,7 @@ TEST_CASE("a reset before the first forward, and one with nothing to reset, do n
   });
 }
 
-TEST_CASE("a graph that is left from before a reset and is run after it does no harm to what follows") {
+TEST_CASE("a graph from before a reset that runs after it does not affect later steps") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     small::Net net, whole;
@@ -182,7 +182,7 @@ TEST_CASE("a reset keeps gradients that were reduced before the failed iteration
     small::loss_of(net, small::batch(0)).backward();
     small::loss_of(whole, small::batch(0)).backward();
     for (const auto fault : {&small::LayerImpl::fails_in_forward, &small::LayerImpl::fails_in_backward}) {
-      auto& layer = *net->layers[2];  // Nothing of this iteration has been reduced when it fails.
+      auto& layer = *net->layers[2];  // This iteration has reduced nothing when it fails.
       layer.*fault = true;
       CHECK_THROWS(small::loss_of(net, small::batch(1)).backward());
       layer.*fault = false;

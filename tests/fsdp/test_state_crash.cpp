@@ -1,4 +1,4 @@
-// Saves that fail or are killed leave the previous checkpoint, and training goes on from it.
+// Failed and killed saves leave the previous checkpoint, and training resumes from it.
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ using namespace state_tests;
 
 namespace {
 
-/// The real disk, with something before each of its operations.
+/// The real disk, with a callback before each of its operations.
 class WatchedDisk final : public safetensors::FileOperations {
  public:
   explicit WatchedDisk(std::function<void()> before) : before_(std::move(before)) {}
@@ -41,8 +41,8 @@ class WatchedDisk final : public safetensors::FileOperations {
 using Net = Training<scenarios::NetworkCase>;
 constexpr const char* kLine = "model=network hidden=6+2";
 
-// A save of step 2 that stays, then one of step 4 in which `victim` is killed before its n-th operation on the disk.
-// The file `done` is there where it was not reached.
+// A complete save of step 2, then one of step 4 in which `victim` is killed before its n-th disk operation. The file
+// `done` exists if the kill was not reached.
 void save_and_kill(const Folder& folder, int victim, int n, fsdp::StateForm form) {
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -60,11 +60,11 @@ void save_and_kill(const Folder& folder, int victim, int n, fsdp::StateForm form
       std::ofstream(folder.path() / ("done" + std::to_string(rank.rank)));
       distributed::destroy_process_group();
     } catch (const c10::DistBackendError& error) {
-      // A rank that is left says what it was waiting for.
+      // A remaining rank names the collective it waited for.
       const std::string text = error.what();
       CHECK((text.find(" for save_") != std::string::npos || text.find(" for the state '") != std::string::npos));
     } catch (const c10::Error& error) {
-      // What it was writing was taken away by rank 0, which noticed first.
+      // Rank 0 noticed first and removed the files that this rank was writing.
       CHECK(rank.rank != 0);
     }
   });
@@ -82,7 +82,7 @@ bool take_up(const Folder& folder) {
     CHECK((found->step == 2 || found->step == 4));
     losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(found->step - 2));
     CHECK(training.run(static_cast<int>(found->step), 6) == losses);
-    // And the next save is made as if nothing had happened.
+    // The next save works normally.
     fsdp::save_checkpoint(folder.path() / "run", 6, training.model, training.optimizer.get());
     if (rank.rank == 0) {
       for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "run")) {
@@ -109,13 +109,13 @@ void kill_at_many_points(int victim, int stride, fsdp::StateForm form) {
 
 }  // namespace
 
-TEST_CASE("a rank that is killed at any point of a save leaves a checkpoint from which training goes on to the bit") {
+TEST_CASE("a rank killed at any point of a save leaves a checkpoint that resumes training to the bit") {
   SUBCASE("rank 0, sharded") { kill_at_many_points(0, 9, fsdp::StateForm::kSharded); }
   SUBCASE("rank 1, sharded") { kill_at_many_points(1, 7, fsdp::StateForm::kSharded); }
   SUBCASE("rank 0, full") { kill_at_many_points(0, 11, fsdp::StateForm::kFull); }
 }
 
-TEST_CASE("a rank that cannot write makes all fail with its message, and the previous checkpoint stays") {
+TEST_CASE("if a rank cannot write, all fail with its message, and the previous checkpoint stays") {
   for (const int victim : {0, 1}) {
     const Folder folder;
     ranks::on_ranks(2, [=](const ranks::Rank& rank) {
@@ -136,10 +136,10 @@ TEST_CASE("a rank that cannot write makes all fail with its message, and the pre
         const std::string expected = " failed on rank " + std::to_string(victim) + ": write: No space left on device";
         CHECK(text.find(expected) != std::string::npos);
         CHECK(safetensors::CheckpointFolder(folder.path()).steps() == std::vector<std::uint64_t>{2});
-        if (rank.rank != 0) continue;  // Rank 0 removes what was written.
+        if (rank.rank != 0) continue;  // Rank 0 removes the written files.
         CHECK(!std::filesystem::exists(safetensors::CheckpointFolder(folder.path()).pending_path(3)));
       }
-      // The group is whole: the next save works.
+      // The group still works: so does the next save.
       fsdp::save_checkpoint(folder.path(), 3, training.model, training.optimizer.get());
       CHECK(fsdp::load_checkpoint(folder.path(), training.model, training.optimizer.get(), {.step = 2})->step == 2);
       CHECK(same(training.shards(), shards));

@@ -1,4 +1,4 @@
-// Files of state: how they are called, split, read in pieces, and what is said of those that do not fit.
+// State files: their names, splitting, reading in pieces, and errors for files that do not fit.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ using namespace state_tests;
 
 namespace {
 
-/// As error_text, of plain exceptions too.
+/// Like error_text, also for plain exceptions.
 template <class Function>
 std::string message(Function function) {
   try {
@@ -32,7 +32,7 @@ std::string message(Function function) {
 
 void write_file(const std::filesystem::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// A file of floats, of which each tensor's are its number and up.
+/// A file of floats; each tensor's values begin at its number.
 void write_tensors(const std::filesystem::path& path, const std::vector<safetensors::TensorSpec>& specs,
                    const safetensors::Metadata& metadata = {}) {
   safetensors::Writer writer(path, specs, metadata);
@@ -50,7 +50,7 @@ using safetensors::Dtype;
 
 }  // namespace
 
-TEST_CASE("a large full state is split as Hugging Face splits it, and read again") {
+TEST_CASE("a large full state is split as Hugging Face splits it, and loads again") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -82,7 +82,7 @@ TEST_CASE("a large full state is split as Hugging Face splits it, and read again
   folder.remove();
 }
 
-TEST_CASE("of two replicas one writes, each rank of it a file, and of four ranks those without a shard write nothing") {
+TEST_CASE("one replica writes, one file per rank; ranks without a shard write nothing") {
   const Folder folder;
   ranks::on_ranks(4, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -110,7 +110,7 @@ TEST_CASE("of two replicas one writes, each rank of it a file, and of four ranks
   folder.remove();
 }
 
-TEST_CASE("any part of a tensor is read from whatever pieces there are") {
+TEST_CASE("any part of a tensor is read from the pieces that cover it") {
   const Folder folder;
   const auto note = [](std::int64_t dim, std::int64_t start) {
     return safetensors::Metadata{{"shard.w", fsdp::encode_shard_note({{4, 3}, dim, start})}};
@@ -147,7 +147,7 @@ TEST_CASE("any part of a tensor is read from whatever pieces there are") {
   folder.remove();
 }
 
-TEST_CASE("files that contradict each other, or are none, are told by name") {
+TEST_CASE("invalid and contradictory files are errors that name the file") {
   const Folder folder;
   const auto path = folder.path();
   const auto open = [&] { fsdp::StateSource(path, "model"); };
@@ -159,14 +159,14 @@ TEST_CASE("files that contradict each other, or are none, are told by name") {
   CHECK(contains(message(open), "model-rank-00001-of-00002.safetensors: 'w' has another shape or dtype than in "));
   write_tensors(path / "model-rank-00001-of-00002.safetensors", {{"w", Dtype::kF32, {1, 2}}},
                 {{"shard.w", R"({"shape": [1, 3], "dim": 1, "start": 2})"}});
-  CHECK(contains(message(open), "'w': a shard of shape [1, 2] does not fit its place, "));
+  CHECK(contains(message(open), "'w': a shard of shape [1, 2] does not fit its position, "));
   write_tensors(path / "model-rank-00001-of-00002.safetensors", {{"w", Dtype::kF32, {2}}}, {{"shard.w", "[2]"}});
   CHECK(contains(message(open), "cannot be read: expected {\"shape\": […], \"dim\": …, \"start\": …}"));
   write_tensors(path / "model-rank-00002-of-00004.safetensors", {{"w", Dtype::kF32, {2}}});
-  CHECK(contains(message(open), " holds the files of two numbers of ranks, -of-00002 and -of-00004: remove those"));
+  CHECK(contains(message(open), " holds the files of two world sizes, -of-00002 and -of-00004: remove one set"));
 
   write_file(path / "model.safetensors.index.json", R"({"weight_map": {"w": "../w.safetensors"}})");
-  CHECK(contains(message(open), "index.json: 'w' is in '../w.safetensors', which is no name of a file beside"));
+  CHECK(contains(message(open), "index.json: 'w' is in '../w.safetensors', which is not the name of a file beside"));
   write_file(path / "model.safetensors.index.json", "{}");
   CHECK(contains(message(open), R"(index.json: expected {"weight_map": {"name": "file", …}}, found no file in it)"));
   write_file(path / "model.safetensors.index.json", R"({"weight_map": {"w": "w.safetensors"}})");
@@ -175,7 +175,7 @@ TEST_CASE("files that contradict each other, or are none, are told by name") {
   folder.remove();
 }
 
-TEST_CASE("a save does not mix with another form's files, and replaces its own") {
+TEST_CASE("a save refuses to mix with another form's files, and replaces its own") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -186,7 +186,7 @@ TEST_CASE("a save does not mix with another form's files, and replaces its own")
         error_text([&] { fsdp::save_state(training.model, folder.path(), {.form = fsdp::StateForm::kSharded}); });
     CHECK(contains(text, "save_state failed on rank 0: "));
     CHECK(contains(text,
-                   "model.safetensors is there from another save, and would be mixed up with this one "
+                   "model.safetensors is from another save and would be mixed up with this one "
                    "(model-rank-00000-of-00002.safetensors): remove it, or save into another folder"));
     distributed::destroy_process_group();
   });
@@ -198,7 +198,7 @@ TEST_CASE("names and shapes of a file that do not fit are listed") {
   scenarios::Network model(2, std::vector<int>{3}, 2, false, false), wide(4, std::vector<int>{3}, 2, false, false);
   fsdp::save_state(model, folder.path());
   CHECK(contains(message([&] { fsdp::load_state(wide, folder.path()); }),
-                 " does not fit: of another shape: 'layers.0.up.weight' has [3, 2], expected [3, 4]"));
+                 " does not fit: wrong shape: 'layers.0.up.weight' has [3, 2], expected [3, 4]"));
   scenarios::Network deep(2, std::vector<int>{3, 3}, 2, false, false);
   CHECK(contains(message([&] { fsdp::load_state(deep, folder.path()); }),
                  " does not fit: missing: 'layers.1.up.weight', 'layers.1.up.bias', 'layers.1.down.weight', "
@@ -207,7 +207,7 @@ TEST_CASE("names and shapes of a file that do not fit are listed") {
   folder.remove();
 }
 
-TEST_CASE("a tied weight is taken from whichever of its names a file has") {
+TEST_CASE("a tied weight is loaded from any of its names") {
   const Folder folder;
   scenarios::GPT model = scenarios::GPTCase(Case("model=gpt tied=1")).build();
   auto state = fsdp::full_state(model);
@@ -220,13 +220,13 @@ TEST_CASE("a tied weight is taken from whichever of its names a file has") {
   state.insert(std::move(node));
   fsdp::load_full_state(model, state);
   CHECK(at::equal(model->tokens->weight, expected));
-  state["tokens.weight"] = expected + 1;  // As Python's state_dict has it: both.
+  state["tokens.weight"] = expected + 1;  // Like Python's state_dict: both names.
   fsdp::load_full_state(model, state);
   CHECK(at::equal(model->tokens->weight, expected + 1));
   folder.remove();
 }
 
-TEST_CASE("every dtype that a file may hold has its torch dtype, and others are refused by name") {
+TEST_CASE("every dtype of the file format has its torch dtype, and other dtypes are refused by name") {
   for (int i = 0; i < safetensors::kDtypes; ++i) {
     const auto dtype = static_cast<Dtype>(i);
     CHECK((fsdp::to_file_dtype(fsdp::to_torch_dtype(dtype), "w") == dtype));

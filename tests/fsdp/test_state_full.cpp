@@ -12,7 +12,7 @@ using namespace state_tests;
 
 namespace {
 
-// The values that Training gives a model of the seed, without FSDP.
+// The values of a Training with that seed, without FSDP.
 template <class Model>
 fsdp::TensorMap whole_values(const Model& model, int seed) {
   fsdp::TensorMap values;
@@ -21,7 +21,7 @@ fsdp::TensorMap whole_values(const Model& model, int seed) {
     const auto numbers = scenarios::numbers(item.value().numel(), ++seed).view(item.value().sizes()).to(at::kFloat);
     const auto known =
         std::find_if(seen.begin(), seen.end(), [&](auto& one) { return one.second.is_same(item.value()); });
-    // A tied one is filled again under its second name, and listed under its first.
+    // A tied weight is filled again under its second name, and listed under its first.
     values[known == seen.end() ? item.key() : known->first] = numbers;
     seen.emplace_back(item.key(), item.value());
   }
@@ -57,7 +57,7 @@ void check_full_state(const char* line) {
       CHECK(equal(found, main ? expected(0) : fsdp::TensorMap()));
       for (const auto& [name, tensor] : found) CHECK(tensor.is_cpu());
     }
-    // Others' values, from rank 0, before the first forward and between steps.
+    // Other values, from rank 0, before the first forward and between steps.
     for (const int seed : {20, 30}) {
       const auto rest = fsdp::load_full_state(training.model, main ? expected(seed) : fsdp::TensorMap());
       CHECK(rest.missing.empty());
@@ -76,7 +76,7 @@ void check_full_state(const char* line) {
 
 }  // namespace
 
-TEST_CASE("rank 0 gets the whole state, and gives it, in every configuration") {
+TEST_CASE("rank 0 gets the whole state and loads it into all ranks, in every configuration") {
   for (const int world : {1, 2, 4}) {
     ranks::on_ranks(world, [](const ranks::Rank& rank) {
       join_for_training(rank);
@@ -90,7 +90,7 @@ TEST_CASE("rank 0 gets the whole state, and gives it, in every configuration") {
   }
 }
 
-TEST_CASE("a module without FSDP in a process without a group has state too") {
+TEST_CASE("a module without FSDP in a process without a group has state") {
   const Folder folder;
   REQUIRE(!distributed::is_initialized());
   scenarios::Network model(17, std::vector<int>{13, 5}, 3, false, false),
@@ -141,7 +141,7 @@ TEST_CASE("the optimizer's state is gathered under its parameters' names") {
   });
 }
 
-TEST_CASE("what does not fit is listed on all ranks, and nothing is changed") {
+TEST_CASE("errors are listed on all ranks, and nothing is changed") {
   ranks::on_ranks(2, [](const ranks::Rank& rank) {
     join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network"));
@@ -165,12 +165,12 @@ TEST_CASE("what does not fit is listed on all ranks, and nothing is changed") {
 
     if (rank.rank == 0) state["head.weight"] = at::ones({17, 3});
     text = error_text([&] { fsdp::load_full_state(training.model, state, {.strict = false}); });
-    CHECK(contains(text, "of another shape: 'head.weight' has [17, 3], expected [3, 17]"));
+    CHECK(contains(text, "wrong shape: 'head.weight' has [17, 3], expected [3, 17]"));
     distributed::destroy_process_group();
   });
 }
 
-TEST_CASE("state that ranks do not share is refused instead of waited for") {
+TEST_CASE("state that differs between ranks is refused, without a hang") {
   ranks::on_ranks(2, [](const ranks::Rank& rank) {
     join_for_training(rank);
     scenarios::Network model(17, rank.rank == 0 ? std::vector<int>{13} : std::vector<int>{13, 5}, 3, false, false);
@@ -189,8 +189,8 @@ TEST_CASE("state on meta and an optimizer of another module are refused") {
     scenarios::Network other(17, std::vector<int>{13}, 3, false, false);
     training.run(0, 1);
     CHECK(contains(error_text([&] { fsdp::full_optimizer_state(other, *training.optimizer); }),
-                   "Parameter 0 of the optimizer, of shape [13, 17], is none of the module's. Pass the module whose "
-                   "parameters the optimizer was made with."));
+                   "Parameter 0 of the optimizer, of shape [13, 17], is not a parameter of the module. Pass the module "
+                   "with the optimizer's parameters."));
     const nn::DeviceScope meta(at::kMeta);
     scenarios::Network empty(17, std::vector<int>{13}, 3, false, false);
     CHECK(contains(error_text([&] { fsdp::full_state(empty); }), "Call fsdp::to_empty(module, device) first."));

@@ -1,4 +1,4 @@
-// Saved, loaded and continued.
+// Training that is saved, loaded and resumed.
 
 #include <doctest/doctest.h>
 
@@ -46,12 +46,12 @@ void resume_on(int world, fsdp::StateForm form) {
 
 }  // namespace
 
-TEST_CASE("training that is saved and continued on two ranks is training straight through, to the bit") {
+TEST_CASE("training that is saved and resumed on two ranks equals training without a stop, to the bit") {
   SUBCASE("sharded") { resume_on(2, fsdp::StateForm::kSharded); }
   SUBCASE("full") { resume_on(2, fsdp::StateForm::kFull); }
 }
 
-TEST_CASE("training that is saved and continued on four ranks is training straight through, to the bit") {
+TEST_CASE("training that is saved and resumed on four ranks equals training without a stop, to the bit") {
   SUBCASE("sharded") { resume_on(4, fsdp::StateForm::kSharded); }
   SUBCASE("full") { resume_on(4, fsdp::StateForm::kFull); }
 }
@@ -60,7 +60,7 @@ namespace {
 
 using Line = const char*;
 
-// Saves in one way, loads in another, and compares what both would write as a whole.
+// Saves with one configuration, loads with another, and compares the whole state of both.
 void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateForm form) {
   const Folder folder;
   ranks::on_ranks(from_world, [=](const ranks::Rank& rank) {
@@ -95,7 +95,7 @@ void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateFo
 
 }  // namespace
 
-TEST_CASE("a checkpoint goes onto another number of ranks, another mesh and another dimension") {
+TEST_CASE("a checkpoint loads on another number of ranks, another mesh and another dimension") {
   constexpr auto kSharded = fsdp::StateForm::kSharded;
   constexpr auto kFull = fsdp::StateForm::kFull;
   SUBCASE("2 to 4") { check_other(2, "model=network", 4, "model=network", kSharded); }
@@ -125,7 +125,7 @@ TEST_CASE("a folder without checkpoints has nothing to load, and training begins
   folder.remove();
 }
 
-TEST_CASE("an older checkpoint that was kept can be asked for, and those beyond are gone") {
+TEST_CASE("an older kept checkpoint can be loaded, and still older ones are removed") {
   const Folder folder;
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
     join_for_training(rank);

@@ -5,7 +5,7 @@
 #include "plimsoll/fsdp/param/materialize.h"
 #include "plimsoll/nn/device_scope.h"
 
-// What is said of parameters that FSDP cannot shard, and of those that change behind its back.
+// Errors for parameters that FSDP cannot shard, and for parameters that change outside FSDP.
 
 using namespace plimsoll;
 using doctest::Contains;
@@ -15,19 +15,19 @@ using small::message_of;
 
 // --- Parameters ----------------------------------------------------------------------------------------------------
 
-TEST_CASE("a parameter without dimensions is refused, with two ways out") {
+TEST_CASE("a parameter without dimensions is refused, and the message says what to do") {
   const FakeWorld world(2);
   Holder holder(std::vector<at::Tensor>{at::ones({4}), at::ones({})});
   const auto message = message_of([&] { fsdp::fully_shard(holder, {.mesh = FakeWorld::mesh()}); });
   CHECK(message == Contains("p1 of Holder has no dimension to shard along"));
-  CHECK(message == Contains("shape [1]"));
+  CHECK(message == Contains("the shape [1]"));
   CHECK(message == Contains("ignored_params"));
   fsdp::fully_shard(holder, {.mesh = FakeWorld::mesh(), .ignored_params = {holder->parameters()[1]}});
   CHECK(holder->parameters()[0].size(0) == 2);
   CHECK(holder->parameters()[1].dim() == 0);
 }
 
-TEST_CASE("a parameter that is not contiguous is refused, with the way to make it so") {
+TEST_CASE("a parameter that is not contiguous is refused, and the message says how to make it contiguous") {
   const FakeWorld world(2);
   Holder holder(std::vector<at::Tensor>{at::ones({4, 6}).t()});
   const auto message = message_of([&] { fsdp::fully_shard(holder, {.mesh = FakeWorld::mesh()}); });
@@ -35,19 +35,19 @@ TEST_CASE("a parameter that is not contiguous is refused, with the way to make i
   CHECK(message == Contains("set_data"));
 }
 
-TEST_CASE("a parameter that two groups share is refused, with the way to put them in one") {
+TEST_CASE("a parameter that two groups share is refused, and the message says how to merge them") {
   const FakeWorld world(2);
   const auto shared = at::ones({4, 4});
   Holder one(std::vector<at::Tensor>{shared}), other(std::vector<at::Tensor>{shared});
   fsdp::fully_shard(one, {.mesh = FakeWorld::mesh()});
   const auto message = message_of([&] { fsdp::fully_shard(other, {.mesh = FakeWorld::mesh()}); });
-  CHECK(message == Contains("p0 of Holder is managed by FSDP already, in another group"));
+  CHECK(message == Contains("p0 of Holder is already managed by FSDP in another group"));
   CHECK(message == Contains("fully_shard({a, b})"));
   Holder third(std::vector<at::Tensor>{at::ones({4})});
   fsdp::fully_shard(std::vector<fsdp::ModuleRef>{third}, {.mesh = FakeWorld::mesh()});
 }
 
-TEST_CASE("a dimension other than the first must divide, and must be there") {
+TEST_CASE("a dimension other than the first must exist and divide evenly") {
   const FakeWorld world(3);
   Holder holder(std::vector<at::Tensor>{at::ones({6, 4})});
   const auto along = [](std::int64_t dim) {
@@ -82,14 +82,14 @@ TEST_CASE("trainable parameters of one group must have one dtype") {
   fsdp::fully_shard(holder, {.mesh = FakeWorld::mesh()});
   const auto message = message_of([&] { holder(at::ones({1})); });
   CHECK(message == Contains("have different dtypes (Float and BFloat16)"));
-  CHECK(message == Contains("apply fully_shard to the modules apart"));
+  CHECK(message == Contains("apply fully_shard to the modules separately"));
   Holder half_frozen(std::vector<at::Tensor>{at::ones({4}), at::ones({4}, at::kBFloat16).set_requires_grad(false)});
   half_frozen->parameters()[1].set_requires_grad(false);
   fsdp::fully_shard(half_frozen, {.mesh = FakeWorld::mesh()});
   CHECK(message_of([&] { half_frozen(at::ones({1})); }) == "");
 }
 
-TEST_CASE("parameters that are still on meta at the first forward are named, with the way to give them memory") {
+TEST_CASE("parameters on meta at the first forward are named, and the message says how to allocate them") {
   const FakeWorld world(2);
   small::Net net{nullptr};
   {
@@ -105,7 +105,7 @@ TEST_CASE("parameters that are still on meta at the first forward are named, wit
 
 // --- Data that changes after sharding ------------------------------------------------------------------------------
 
-TEST_CASE("a parameter of another shape than the shard's is refused at the first forward") {
+TEST_CASE("a parameter whose shape is not the shard's is refused at the first forward") {
   const FakeWorld world(2);
   small::Net net(4);
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -116,7 +116,7 @@ TEST_CASE("a parameter of another shape than the shard's is refused at the first
   CHECK(message == Contains("fsdp::load_full_state"));
 }
 
-TEST_CASE("before the first forward a module may change dtype and data, and the change is taken up") {
+TEST_CASE("before the first forward a module may change dtype and data") {
   const FakeWorld world(1);
   small::Net net(4);
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -127,7 +127,7 @@ TEST_CASE("before the first forward a module may change dtype and data, and the 
   CHECK(output.mean().item<double>() > 5);
 }
 
-TEST_CASE("after the first forward another dtype, or other memory, is refused with ways out") {
+TEST_CASE("after the first forward another dtype or other memory is refused, and the message says what to do") {
   const FakeWorld world(2);
   small::Net net(4);
   small::shard(net, {.mesh = FakeWorld::mesh()});
@@ -138,7 +138,7 @@ TEST_CASE("after the first forward another dtype, or other memory, is refused wi
   SUBCASE("dtype") {
     net->to(at::kDouble);
     const auto message = message_of([&] { net(small::batch(0, 4).to(at::kDouble)); });
-    CHECK(message == Contains("'head.weight' has become Double after the first forward, and was Float"));
+    CHECK(message == Contains("'head.weight' is Double after the first forward, but was Float"));
     CHECK(message == Contains("MixedPrecisionPolicy"));
   }
   SUBCASE("memory") {
@@ -152,7 +152,7 @@ TEST_CASE("after the first forward another dtype, or other memory, is refused wi
     fsdp::reset_sharded_params(net);
     CHECK(message_of([&] { net(small::batch(0, 4)); }) == "");
   }
-  SUBCASE("in place is what is meant") {
+  SUBCASE("in place") {
     const at::NoGradGuard no_grad;
     net->layers[0]->linear->weight.fill_(0.5);
     CHECK(message_of([&] { net(small::batch(0, 4)); }) == "");
@@ -165,5 +165,5 @@ TEST_CASE("a dtype that changes between forward and backward is refused in backw
   small::shard(net, {.mesh = FakeWorld::mesh()});
   const auto loss = small::loss_of(net, small::batch(0, 4));
   net->layers[0]->to(at::kDouble);
-  CHECK(message_of([&] { loss.backward(); }) == Contains("has become Double after the first forward"));
+  CHECK(message_of([&] { loss.backward(); }) == Contains("is Double after the first forward"));
 }

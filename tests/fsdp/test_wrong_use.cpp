@@ -3,7 +3,7 @@
 #include "fsdp/message_of.h"
 #include "fsdp/small_net.h"
 
-// What is said where FSDP is used wrongly: what was found, and what to do.
+// Errors for wrong use of FSDP: each says what was found and what to do.
 
 using namespace plimsoll;
 using doctest::Contains;
@@ -25,7 +25,7 @@ TORCH_MODULE_IMPL(Outer, nn::Hooked<OuterImpl>);
 
 // --- Modules -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("a module without forward hooks is refused, and the message says how to declare it") {
+TEST_CASE("a module without forward hooks is refused, and the message says how to declare them") {
   const FakeWorld world(2);
   torch::nn::Linear plain(4, 4);
   const auto message = message_of([&] { fsdp::fully_shard(plain, {.mesh = FakeWorld::mesh()}); });
@@ -34,7 +34,7 @@ TEST_CASE("a module without forward hooks is refused, and the message says how t
   CHECK(plain->weight.sizes() == at::IntArrayRef({4, 4}));
 }
 
-TEST_CASE("fully_shard on a module that has it already is refused, and changes nothing") {
+TEST_CASE("a second fully_shard on a module is refused, and changes nothing") {
   const FakeWorld world(2);
   small::Layer layer(4);
   fsdp::fully_shard(layer, {.mesh = FakeWorld::mesh()});
@@ -44,13 +44,13 @@ TEST_CASE("fully_shard on a module that has it already is refused, and changes n
   CHECK(layer->linear->weight.size(0) == 2);
 }
 
-TEST_CASE("no module at all is refused") {
+TEST_CASE("an empty list of modules is refused") {
   const FakeWorld world(2);
   CHECK(message_of([] { fsdp::fully_shard(std::vector<fsdp::ModuleRef>{}); }) ==
         Contains("Expected at least one module"));
 }
 
-TEST_CASE("FSDPModule of a module that is not sharded says so") {
+TEST_CASE("FSDPModule of an unsharded module is an error") {
   small::Layer layer(4);
   CHECK(message_of([&] { fsdp::FSDPModule{layer}; }) == Contains("Expected a module that fully_shard was applied to"));
   CHECK_FALSE(fsdp::FSDPModule::is_fsdp_module(*layer));
@@ -71,14 +71,14 @@ TEST_CASE("a copy of a sharded module is refused when it runs, and when it is sh
 
 // --- Roots ---------------------------------------------------------------------------------------------------------
 
-TEST_CASE("a child's forward before the root's is refused at the root's, by the child's name") {
+TEST_CASE("a child's forward before the root's is refused at the root's forward, with the child's name") {
   const FakeWorld world(2);
   small::Net net;
   small::shard(net, {.mesh = FakeWorld::mesh()});
   net->layers[1](small::batch());
   const auto message = message_of([&] { net(small::batch()); });
   CHECK(message == Contains("'layer1'"));
-  CHECK(message == Contains("has run forward before, as a root of its own"));
+  CHECK(message == Contains("has run forward before, as a separate root"));
   CHECK(message == Contains("Run the first forward through the root module"));
 }
 
@@ -117,13 +117,13 @@ TEST_CASE("a group of modules cannot be the root") {
   CHECK(message == Contains("Apply fully_shard to the model around the group"));
 }
 
-TEST_CASE("reset_iter_state on a module that is not the root says so") {
+TEST_CASE("reset_iter_state on a module that is not the root is an error") {
   const FakeWorld world(2);
   small::Net net;
   small::shard(net, {.mesh = FakeWorld::mesh()});
   net(small::batch());
   const auto message = message_of([&] { fsdp::FSDPModule(net->layers[2]).reset_iter_state(); });
-  CHECK(message == Contains("reset_iter_state is for the root of the FSDP modules, and layer2 is not"));
+  CHECK(message == Contains("reset_iter_state is for the root of the FSDP modules; layer2 is not"));
 }
 
 // --- Meshes --------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ TEST_CASE("a mesh that is smaller than the world, or uneven, is refused") {
   CHECK(message_of([] { DeviceMesh::init(at::kCPU, {4, 2}, {"replicate", "shard"}); }) == Contains("6"));
 }
 
-TEST_CASE("a mesh of three dimensions, or of two without names, is refused with the way to name them") {
+TEST_CASE("a mesh of three dimensions, or of two without names, is refused, and the message says how to name them") {
   const FakeWorld world(8);
   using distributed::DeviceMesh;
   small::Layer layer(4);
@@ -157,7 +157,7 @@ TEST_CASE("reshard_after_forward to a number of ranks that does not divide is re
   }
 }
 
-TEST_CASE("without a mesh and without a process group the message says how to make one") {
+TEST_CASE("without a mesh and a process group, the message says how to make one") {
   distributed::destroy_process_group();
   small::Layer layer(4);
   const auto message = message_of([&] { fsdp::fully_shard(layer); });
@@ -174,7 +174,7 @@ TEST_CASE("fewer than one reduce-scatter input buffer is refused") {
         Contains("Expected at least one reduce-scatter input buffer, found 0"));
 }
 
-TEST_CASE("what serves one mesh cannot be set on a module with parameters on two") {
+TEST_CASE("settings for one mesh are refused on a module with parameters on two") {
   const FakeWorld world(4);
   Holder holder(std::vector<at::Tensor>{at::ones({4}), at::ones({4, 4})});
   const auto mesh = distributed::DeviceMesh::init(at::kCPU, {2, 2}, {"replicate", "shard"});

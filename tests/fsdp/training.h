@@ -24,12 +24,12 @@
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-/// Training under FSDP as a case says, as tests/python/fsdp_training.py does it with torch's.
+/// Training of a case under FSDP, like tests/python/fsdp_training.py with torch's.
 namespace plimsoll::scenarios {
 
 using Named = std::pair<std::string, at::Tensor>;
 
-/// Each parameter once, as Python lists them: C++ lists a tied one as often as it is registered.
+/// Each parameter once, as Python lists them: C++ lists a tied parameter twice.
 inline std::vector<Named> named_parameters(const torch::nn::Module& module) {
   std::vector<Named> named;
   for (const auto& item : module.named_parameters()) {
@@ -39,13 +39,13 @@ inline std::vector<Named> named_parameters(const torch::nn::Module& module) {
   return named;
 }
 
-/// Where a parameter's shards are: along a dimension, with the ranks of a group. No group: the parameter is whole.
+/// The placement of a parameter's shards: a dimension, and the ranks of a group. No group: the parameter is whole.
 struct Placement {
   std::int64_t dim = 0;
   distributed::ProcessGroup group;
 };
 
-/// A model, sharded and with its optimizer. `look(phase)` is called before each part of a step.
+/// A sharded model with its optimizer. `look(phase)` is called before each part of a step.
 template <class Kind>
 class Training {
  public:
@@ -131,7 +131,7 @@ class Training {
     return batch;
   }
 
-  /// One step with nothing but its passes and the optimizer's; `look(point)` after each part of it.
+  /// One step with only its passes and the optimizer's; `look(point)` after each part.
   void watched_step(const Batch& batch, const Look& look) {
     look("before");
     watched_passes(batch, look);
@@ -169,7 +169,7 @@ class Training {
       const auto full = numbers(c10::multiply_integers(sizes), seed).view(sizes).to(parameter.scalar_type());
       if (parameter.sizes() == at::IntArrayRef(sizes)) {
         parameter.copy_(full);
-      } else if (parameter.numel() > 0) {  // Materialised as a shard of the one mesh that there is then.
+      } else if (parameter.numel() > 0) {  // Materialised as a shard; only one mesh exists.
         parameter.copy_(full.chunk(distributed::get_world_size())[distributed::get_rank()]);
       }
     }
@@ -178,7 +178,7 @@ class Training {
     }
   }
 
-  /// The blocks that are sharded by themselves.
+  /// The blocks that are sharded separately.
   std::vector<std::shared_ptr<typename Kind::Block>> units() const {
     if (case_.text("wrap") == "root") return {};
     return blocks_;
@@ -301,7 +301,7 @@ class Training {
         std::make_unique<nn::AdamW>(parameters, nn::AdamWOptions{.lr = 0.01, .implementation = forms.at(name)});
   }
 
-  /// What is set anew for each of several backward passes of a step.
+  /// Settings of each backward pass of a step.
   void before_backward(bool last) {
     fsdp::FSDPModule model(model_);
     if (case_.among("accumulate", "no_sync")) model.set_requires_gradient_sync(last);

@@ -14,7 +14,7 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// The gradients whose parts the same ranks hold; without a group: held whole.
+// Gradients that are sharded over the same ranks. Without a group: whole gradients.
 struct GradsOfGroup {
   ProcessGroup group;
   std::vector<at::Tensor> grads;
@@ -34,12 +34,12 @@ std::vector<GradsOfGroup> by_group(at::TensorList parameters) {
 }
 
 at::Tensor norm_of(const at::Tensor& grad, double norm_type) {
-  // The largest element of an empty shard does not exist; it counts as zero.
+  // An empty shard has no largest element; it counts as zero.
   if (grad.numel() == 0) return at::zeros({}, grad.options());
   return at::linalg_vector_norm(grad, norm_type);
 }
 
-// Torch takes foreach operators for DTensors only where they are asked for.
+// For DTensors torch uses foreach operators only on request.
 std::vector<at::Tensor> local_norms(const std::vector<at::Tensor>& grads, double norm_type, bool foreach) {
   const auto is_empty = [](const at::Tensor& grad) { return grad.numel() == 0; };
   if (foreach && !(std::isinf(norm_type) && std::any_of(grads.begin(), grads.end(), is_empty))) {
@@ -50,7 +50,7 @@ std::vector<at::Tensor> local_norms(const std::vector<at::Tensor>& grads, double
   return norms;
 }
 
-// As DTensor reduces a norm of which each rank has a part: out of place.
+// Reduces norms of parts out of place, like DTensor.
 at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double norm_type) {
   if (!group || group->getSize() == 1) return norms;
   const auto reduce = [&](const at::Tensor& part, c10d::ReduceOp::RedOpType op) {
@@ -64,8 +64,8 @@ at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double
   return sums.pow(1.0 / norm_type);
 }
 
-// Where the group can reduce: with the gradients, or with the mesh where they are offloaded and it has no way for the
-// CPU.
+// The device on which the group can reduce: that of the gradients, or that of the mesh if they are offloaded and the
+// group has no CPU backend.
 at::Device reducing_device(const GradsOfGroup& of, at::Device mesh_device) {
   const at::Device device = of.grads[0].device();
   if (!of.group) return device;
@@ -89,7 +89,7 @@ at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptio
   const auto groups = by_group(parameters);
   if (groups.empty()) return at::scalar_tensor(0.0);
   const at::Device mesh_device = mesh_device_of(parameters, groups[0].grads[0].device());
-  // What Python's frames still name when the total is computed.
+  // Tensors that Python's frames still reference when the total is computed.
   std::vector<at::Tensor> held;
   std::vector<at::Tensor> norms;
   for (const GradsOfGroup& of : groups) {
@@ -105,8 +105,8 @@ at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptio
   at::Tensor total = at::linalg_vector_norm(norms.size() == 1 ? norms[0] : at::cat(norms), norm_type);
   TORCH_CHECK(!options.error_if_nonfinite || std::isfinite(total.item().toDouble()), "The norm of order ", norm_type,
               " of the gradients is ", total.item().toDouble(),
-              ", and gradients cannot be clipped by it. Look for the operation that overflowed, or leave "
-              "error_if_nonfinite at false to scale by it all the same.");
+              ", so they cannot be clipped. Look for the operation that overflowed, or leave "
+              "error_if_nonfinite at false to scale by it anyway.");
   return total;
 }
 

@@ -6,12 +6,12 @@
 
 namespace plimsoll::fsdp {
 
-/// nn::clip_grad_norm_ for parameters under FSDP: the norm is that of the whole gradients, over all ranks; each rank
-/// scales its shards. Parameters that FSDP does not manage count as they are, once. Every rank must call this with the
-/// same parameters: one collective for each mesh that they lie on.
+/// nn::clip_grad_norm_ for parameters under FSDP. The norm is that of the whole gradients, over all ranks; each rank
+/// scales its shards. Parameters without FSDP count once. Every rank must call this with the same parameters: it issues
+/// one collective for each mesh.
 at::Tensor clip_grad_norm_(at::TensorList parameters, double max_norm, const nn::ClipGradNormOptions& options = {});
 
-/// The norm alone.
+/// Returns the norm without clipping.
 at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptions& options = {});
 
 }  // namespace plimsoll::fsdp

@@ -11,11 +11,11 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// A custom communication or hook would not know which of several meshes it serves.
+// With several meshes, a custom communication or hook could not tell them apart.
 void require_one_group(const FSDPState& state, const char* call) {
   TORCH_CHECK_VALUE(state.fsdp_param_groups.size() <= 1, call, " is for modules whose parameters lie on one mesh, and ",
                     state.name(), " has ", state.fsdp_param_groups.size(),
-                    " groups of parameters on different ones (by its shard_placement_fn).");
+                    " groups of parameters on different meshes (by its shard_placement_fn).");
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ void UnshardHandle::wait() {
 
 FSDPModule::FSDPModule(ModuleRef module) : module_(&*module), state_(FSDPState::of(*module)) {
   TORCH_CHECK_VALUE(state_ != nullptr, "Expected a module that fully_shard was applied to, found a ",
-                    nn::class_name(*module_), " that it was not.");
+                    nn::class_name(*module_), " without fully_shard.");
 }
 
 bool FSDPModule::is_fsdp_module(const torch::nn::Module& module) { return FSDPState::of(module) != nullptr; }
@@ -105,7 +105,7 @@ void FSDPModule::set_custom_reduce_scatter(std::shared_ptr<ReduceScatter> comm) 
 
 void FSDPModule::set_all_reduce_hook(std::function<void(at::Tensor)> hook, std::optional<c10::Stream> stream) {
   require_one_group(*state_, "set_all_reduce_hook");
-  TORCH_CHECK_VALUE(hook || !stream, "set_all_reduce_hook was given a stream, and no hook to run on it.");
+  TORCH_CHECK_VALUE(hook || !stream, "set_all_reduce_hook was given a stream but no hook.");
   for (const auto& group : state_->fsdp_param_groups) {
     TORCH_CHECK_VALUE(!stream || !group->mesh_info()->is_hsdp(),
                       "With HSDP the all-reduce hook runs on the stream of its all-reduce: pass no stream.");

@@ -22,16 +22,16 @@ namespace plimsoll::fsdp {
 class FSDPParamGroup;
 class FSDPState;
 
-/// Whether a call reaches the FSDP modules below the module as well.
+/// Whether a call also applies to the FSDP modules below the module.
 struct Recurse {
   bool recurse = true;
 };
 
-/// Waits for an unshard that was started with `async_op`. Safe to drop: the module's forward waits too.
+/// Waits for an unshard that was started with `async_op`. The handle may be dropped: the module's forward waits too.
 class UnshardHandle {
  public:
   UnshardHandle() = default;
-  /// The current stream may use the parameters after this. A second call does nothing.
+  /// After this, the current stream may use the parameters. A second call does nothing.
   void wait();
 
  private:
@@ -40,25 +40,25 @@ class UnshardHandle {
   std::vector<std::shared_ptr<FSDPParamGroup>> groups_;
 };
 
-/// A module that fully_shard was applied to, seen from the side of FSDP. A handle: cheap to copy, valid as long as the
-/// module lives. Counterpart of torch's FSDPModule, with its names.
+/// Handle to a module that fully_shard was applied to. Cheap to copy; valid while the module lives. Counterpart of
+/// torch's FSDPModule, with its names.
 class FSDPModule {
  public:
-  /// Throws where fully_shard was not applied to the module.
+  /// Throws if fully_shard was not applied to the module.
   explicit FSDPModule(ModuleRef module);
 
   static bool is_fsdp_module(const torch::nn::Module& module);
 
   torch::nn::Module& module() const { return *module_; }
 
-  /// Gathers the module's own parameters (not those of FSDP modules below), on the current stream.
-  /// With `async_op` it returns at once, and the handle (or the module's forward) waits.
+  /// Gathers the module's own parameters (not those of FSDP modules below) on the current stream. With `async_op` it
+  /// returns at once; the handle or the module's forward waits.
   UnshardHandle unshard(bool async_op = false);
-  /// Frees the gathered parameters; the shards take their place.
+  /// Frees the gathered parameters; the module has its shards again.
   void reshard();
 
-  /// After an exception in forward or backward, on the root, on every rank: waits for what is in flight, frees what was
-  /// gathered, drops the failed iteration's gradients in flight, so that the next iteration starts clean.
+  /// To call after an exception in forward or backward, on the root, on every rank. Waits for pending work, frees
+  /// gathered parameters and drops pending gradients, so that the next iteration starts clean.
   void reset_iter_state();
 
   void set_is_last_backward(bool is_last_backward);
@@ -70,9 +70,10 @@ class FSDPModule {
   void set_modules_to_backward_prefetch(const std::vector<FSDPModule>& modules);
   void set_custom_all_gather(std::shared_ptr<AllGather> comm);
   void set_custom_reduce_scatter(std::shared_ptr<ReduceScatter> comm);
-  /// The hook gets the reduced gradients of the module, flat. `stream` only without HSDP.
+  /// The hook receives the module's reduced gradients as one flat tensor. `stream` is only for modules without HSDP.
   void set_all_reduce_hook(std::function<void(at::Tensor)> hook, std::optional<c10::Stream> stream = std::nullopt);
-  /// The next root forward waits for this event instead of the current stream. Once: give a new one each iteration.
+  /// The next root forward waits for this event instead of the current stream. Valid for one forward: give a new one
+  /// each iteration.
   void set_post_optim_event(std::shared_ptr<c10::Event> event);
   void set_gradient_divide_factor(double factor);
   void set_force_sum_reduction_for_comms(bool enable);
@@ -80,10 +81,10 @@ class FSDPModule {
   void set_reduce_scatter_max_input_buffers(int max_input_buffers, Recurse recurse = {});
   void set_separate_reduce_scatter_group(bool enable = true, Recurse recurse = {});
   void set_unshard_in_backward(bool unshard_in_backward);
-  /// torch's _set_unshard_async_op: gathers on the current stream, overlapped only by explicit prefetch.
+  /// torch's _set_unshard_async_op: gathers on the current stream, which overlaps only with explicit prefetch.
   void set_unshard_async_op(bool async_op);
 
-  /// For the runtime and what reports on it.
+  /// For the runtime and for code that reports on it.
   const std::shared_ptr<FSDPState>& state() const { return state_; }
 
  private:
@@ -98,9 +99,8 @@ void pre_forward(const FSDPModule& module, nn::Tensors& arguments);
 void post_forward(const FSDPModule& module, nn::Tensors& results);
 }  // namespace detail
 
-/// Runs `method(args…)` between the hooks that FSDP has around the module's forward. Counterpart of
-/// register_fsdp_forward_method: C++ cannot replace a method, so the call is wrapped where it stands. A module that is
-/// no FSDP module just runs the method.
+/// Runs `method(args…)` between FSDP's pre-forward and post-forward. Counterpart of register_fsdp_forward_method: C++
+/// cannot replace a method, so the caller wraps the call. For a module without FSDP, this only runs the method.
 ///
 ///     auto logits = fsdp::call_as_forward(model, [&](at::Tensor x) { return model->generate(x); }, input);
 template <class Method, class... Args>
@@ -124,7 +124,7 @@ auto call_as_forward(ModuleRef module, Method&& method, Args... args) {
   }
 }
 
-/// Makes several roots (pipeline stages, say) use the streams and buffers of the first.
+/// Makes several roots (for example pipeline stages) use the streams and buffers of the first.
 void share_comm_ctx(const std::vector<FSDPModule>& modules);
 
 }  // namespace plimsoll::fsdp

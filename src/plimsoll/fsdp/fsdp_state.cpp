@@ -63,7 +63,7 @@ void FSDPState::attach() {
 // Mirrors FSDPState.init and _register_group_forward_hooks (torch 2.13).
 void FSDPState::register_hooks(torch::nn::Module& own) {
   nn::Hookable& hooks = nn::require_hooks(own);
-  // The module owns its hooks, and they the state.
+  // The module owns its hooks, and the hooks own the state.
   const std::shared_ptr<FSDPState> state = shared_from_this();
   const bool grouped = modules_.size() > 1;
   hooks.register_forward_pre_hook(
@@ -77,7 +77,7 @@ void FSDPState::register_hooks(torch::nn::Module& own) {
   hooks.register_forward_hook(
       [state, grouped](torch::nn::Module& module, nn::Tensors&, nn::Tensors& results) {
         if (grouped) {
-          // The module that completes the group ends its forward; the others only cast what they return.
+          // The module that completes the group ends its forward; the others only cast their outputs.
           auto& to_run = state->modules_to_run_forward_;
           if (to_run.erase(&module) == 0 || !to_run.empty()) {
             state->cast_output_dtype(results);
@@ -91,7 +91,7 @@ void FSDPState::register_hooks(torch::nn::Module& own) {
 
 void FSDPState::check_is_own(const torch::nn::Module& module) const {
   TORCH_CHECK(std::find(modules_.begin(), modules_.end(), &module) != modules_.end(), "This ", nn::class_name(module),
-              " is a copy of a module that fully_shard was applied to: its parameters are shards that nobody gathers. "
+              " is a copy of a module that fully_shard was applied to: FSDP does not gather its parameters. "
               "Copy the module before fully_shard, or load its state into a new one.");
 }
 
@@ -101,12 +101,11 @@ void FSDPState::root_pre_forward(nn::Tensors& arguments) {
   if (state_ctx->iter_forward_root != nullptr) return;
   state_ctx->iter_forward_root = this;
   RECORD_USER_SCOPE("FSDP::root_pre_forward");
-  // The shards must be what the optimizer made of them before they are gathered.
+  // The all-gather must read the shards after the optimizer's step.
   const Event event = std::exchange(state_ctx->post_optim_event, nullptr);
-  TORCH_CHECK_VALUE(
-      !event || device_.is_cpu() || event->was_marked_for_recording(),
-      "The event given to set_post_optim_event was never recorded, and waiting for it would be no wait. Record "
-      "it on the optimizer's stream, after the step.");
+  TORCH_CHECK_VALUE(!event || device_.is_cpu() || event->was_marked_for_recording(),
+                    "The event given to set_post_optim_event was never recorded, so the forward would not wait. Record "
+                    "it on the optimizer's stream, after the step.");
   if (!event) {
     const Stream current = Stream::current(device_);
     comm_ctx->all_gather_copy_in_stream.wait_stream(current);
@@ -133,7 +132,7 @@ void FSDPState::pre_forward(nn::Tensors& arguments) {
 }
 
 void FSDPState::gather_for_forward(nn::Tensors& arguments) {
-  // A checkpoint runs forward again: pre-backward has gathered the parameters, unless an earlier backward freed them.
+  // A checkpoint recomputes forward: pre-backward has gathered the parameters, unless an earlier backward freed them.
   if (training_state_ == TrainingState::kPreBackward) {
     for (const auto& group : fsdp_param_groups) {
       if (group->is_unsharded()) continue;
@@ -186,8 +185,8 @@ void FSDPState::free_after_forward(nn::Tensors& results) {
   cast_output_dtype(results);
 }
 
-// Groups of which the model's forward ran only some modules (a head that is called by chunks of the loss, later) end
-// their forward with the root's.
+// If the model's forward ran only some modules of a group (for example, the loss calls the head later, in chunks), the
+// group's forward ends with the root's.
 void FSDPState::force_complete_incomplete_states(nn::Tensors& results) {
   const auto states = all_states();
   for (auto state = states.rbegin(); state != states.rend(); ++state) {
@@ -259,7 +258,7 @@ void FSDPState::root_post_backward_final_callback() {
   for (const auto& state : all_states()) {
     state->modules_to_run_forward_.clear();
     for (auto group = state->fsdp_param_groups.rbegin(); group != state->fsdp_param_groups.rend(); ++group) {
-      // The arguments of its forward needed no gradient, so that autograd did not come to its post-backward.
+      // If the inputs of its forward required no gradient, autograd did not run its post-backward.
       if ((*group)->training_state != TrainingState::kPostBackward) (*group)->post_backward();
       (*group)->training_state = TrainingState::kIdle;
     }
@@ -276,7 +275,7 @@ void FSDPState::root_post_backward_final_callback() {
 }
 
 void FSDPState::reset_iter_state() {
-  TORCH_CHECK(is_root_ != false, "reset_iter_state is for the root of the FSDP modules, and ", name(), " is not.");
+  TORCH_CHECK(is_root_ != false, "reset_iter_state is for the root of the FSDP modules; ", name(), " is not the root.");
   const Stream current = Stream::current(device_);
   if (comm_ctx->all_gather_state) current.wait_event(comm_ctx->all_gather_state->event);
   comm_ctx->all_gather_state.reset();

@@ -18,28 +18,28 @@ namespace plimsoll::fsdp {
 
 class FSDPState;
 
-/// What the states below one root share. Counterpart of FSDPStateContext.
+/// State that all FSDPStates below one root share. Counterpart of FSDPStateContext.
 struct FSDPStateContext {
   /// All states of the root's tree, parents before children.
   std::vector<std::weak_ptr<FSDPState>> all_states;
-  /// The state whose forward is the outermost of this iteration: the root's, or that of a part which runs alone.
+  /// The state with the outermost forward of this iteration: the root, or a part of the model that runs alone.
   const FSDPState* iter_forward_root = nullptr;
   bool post_backward_final_callback_queued = false;
   bool is_last_backward = true;
   Event post_optim_event;  ///< The user's; the next root forward waits for it, once.
 };
 
-/// What fully_shard puts beside a module (or a group of them): the hooks around forward and backward that gather and
-/// free the parameters of its groups. Counterpart of FSDPState (torch/distributed/fsdp/_fully_shard/_fsdp_state.py).
+/// The FSDP state of a module or a group of modules: the hooks around forward and backward that gather and free the
+/// parameters of its groups. Counterpart of FSDPState (torch/distributed/fsdp/_fully_shard/_fsdp_state.py).
 class FSDPState : public std::enable_shared_from_this<FSDPState> {
  public:
   FSDPState(std::vector<torch::nn::Module*> modules, at::Device device, MixedPrecisionPolicy mp_policy,
             bool auto_reshard_after_forward);
 
-  /// The state of a module, null where fully_shard was not applied to it.
+  /// The state of a module; null if fully_shard was not applied to it.
   static std::shared_ptr<FSDPState> of(const torch::nn::Module& module);
 
-  /// Puts the state beside its modules, and the hooks around their forwards.
+  /// Attaches the state to its modules, and registers the hooks around their forwards.
   void attach();
 
   void pre_forward(nn::Tensors& arguments);
@@ -47,12 +47,12 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   void reset_iter_state();
 
   const std::vector<torch::nn::Module*>& modules() const { return modules_; }
-  /// Those of them that were not destroyed.
+  /// The modules that are not destroyed.
   std::vector<torch::nn::Module*> living_modules() const;
   at::Device device() const { return device_; }
   bool is_root() const { return is_root_ == true; }
   TrainingState training_state() const { return training_state_; }
-  /// "model.layers.3", or the classes of its modules before the first forward.
+  /// "model.layers.3"; before the first forward, the classes of its modules.
   std::string name() const;
 
   std::vector<std::shared_ptr<FSDPParamGroup>> fsdp_param_groups;
@@ -60,7 +60,7 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   std::shared_ptr<FSDPCommContext> comm_ctx = std::make_shared<FSDPCommContext>();
   std::vector<std::weak_ptr<FSDPState>> states_to_forward_prefetch;
   std::vector<std::weak_ptr<FSDPState>> states_to_backward_prefetch;
-  bool auto_reshard_after_forward;  ///< Nobody said whether to: the root does not.
+  bool auto_reshard_after_forward;  ///< The user did not choose: all but the root reshard.
 
  private:
   void gather_for_forward(nn::Tensors& arguments);
@@ -82,12 +82,14 @@ class FSDPState : public std::enable_shared_from_this<FSDPState> {
   std::vector<std::shared_ptr<FSDPState>> all_states() const;
 
   std::vector<torch::nn::Module*> modules_;
-  std::vector<std::weak_ptr<torch::nn::Module>> owners_of_modules_;  // Of each; empty where there is none.
+  std::vector<std::weak_ptr<torch::nn::Module>>
+      owners_of_modules_;  // One for each module; empty if it has no shared owner.
   at::Device device_;
   MixedPrecisionPolicy mp_policy_;
-  std::optional<bool> is_root_;  // Known from the first forward on.
+  std::optional<bool> is_root_;  // Known after the first forward begins.
   TrainingState training_state_ = TrainingState::kIdle;
-  std::set<const torch::nn::Module*> modules_to_run_forward_;  // Of a group, those that this pass has yet to run.
+  std::set<const torch::nn::Module*>
+      modules_to_run_forward_;  // Of a group, the modules that have not run in this pass.
 };
 
 }  // namespace plimsoll::fsdp

@@ -5,7 +5,7 @@
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
 
-// What happens once, when the first forward tells which state is the root.
+// One-time initialisation, in the first forward: then the root is known.
 namespace plimsoll::fsdp {
 
 std::vector<std::shared_ptr<FSDPState>> FSDPState::all_states() const {
@@ -16,7 +16,7 @@ std::vector<std::shared_ptr<FSDPState>> FSDPState::all_states() const {
   return states;
 }
 
-// Mirrors FSDPState._lazy_init (torch 2.13): the first to run forward is the root.
+// The first state that runs forward is the root. Mirrors FSDPState._lazy_init (torch 2.13).
 void FSDPState::lazy_init() {
   if (is_root_) return;
   TORCH_CHECK(modules_.size() == 1, "The first forward must be that of one root module, found the group ", name(),
@@ -28,12 +28,12 @@ void FSDPState::lazy_init() {
     if (!state || std::find(states.begin(), states.end(), state) != states.end()) continue;
     TORCH_CHECK(
         state.get() == this || !state->is_root_, "The FSDP module '", path, "' below ", name(),
-        state->is_root_ == true ? " has run forward before, as a root of its own. " : " belongs to another root. ",
+        state->is_root_ == true ? " has run forward before, as a separate root. " : " belongs to another root. ",
         "Run the first forward through the root module.");
     states.push_back(std::move(state));
   }
   state_ctx->all_states.assign(states.begin(), states.end());
-  // What would be freed after the root's forward is needed first in backward.
+  // Backward needs the root's parameters first, so do not free them after forward.
   if (auto_reshard_after_forward) {
     for (const auto& group : fsdp_param_groups) group->post_forward_mesh_info.reset();
   }
@@ -42,7 +42,7 @@ void FSDPState::lazy_init() {
   for (const auto& state : states) {
     for (const auto& group : state->fsdp_param_groups) group->lazy_init();
   }
-  // Only now, so that what a message asks for can be done and forward tried again.
+  // After all checks, so that the user can fix the error and call forward again.
   for (const auto& state : states) state->is_root_ = false;
   is_root_ = true;
 }
@@ -62,7 +62,7 @@ void FSDPState::init_fqns() {
       const auto found = params.find(param.value().unsafeGetTensorImpl());
       if (found == params.end()) continue;
       found->second->set_fqn(path.empty() ? param.key() : path + "." + param.key());
-      params.erase(found);  // The first of its names is its name.
+      params.erase(found);  // The parameter has its first name.
     }
     for (FSDPParamGroup* group : groups[module]) group->add_module_fqn(path);
   }

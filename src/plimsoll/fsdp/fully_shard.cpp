@@ -43,7 +43,7 @@ struct ParamsOnMesh {
   std::vector<NamedParam> params;
 };
 
-// Parameters on different meshes communicate apart. Mirrors _init_param_group (torch 2.13).
+// Parameters on different meshes communicate separately. Mirrors _init_param_group (torch 2.13).
 std::vector<ParamsOnMesh> by_mesh(const std::vector<NamedParam>& params, const ShardPlacementFn& fn,
                                   const MeshInfo& default_mesh_info) {
   std::vector<ParamsOnMesh> groups;
@@ -88,7 +88,7 @@ std::vector<std::shared_ptr<FSDPParamGroup>> groups_of(const std::vector<NamedPa
   return groups;
 }
 
-// Optimizers that tell of their steps are asked whether they may.
+// Checks before an optimizer's step that its parameters may be stepped.
 void watch_optimizers() {
   static const nn::HookHandle handle = nn::register_global_step_pre_hook([](nn::StepObservable& optimizer) {
     for (const at::Tensor& parameter : optimizer.parameters()) {
@@ -129,13 +129,13 @@ FSDPModule fully_shard(std::vector<ModuleRef> given, const FullyShardOptions& op
   move_to_device(tensors, device);
   const auto state =
       std::make_shared<FSDPState>(modules, device, options.mp_policy, options.reshard_after_forward.is_default());
-  // What the parameters were, whole, is freed when all of them are sharded, last to first.
+  // The whole parameters are freed after all of them are sharded, last to first.
   std::vector<at::Tensor> whole;
   for (const auto& [param, name] : tensors.params) whole.push_back(param.variable_data());
   try {
     state->fsdp_param_groups = groups_of(tensors.params, modules, mesh_info, device, options);
   } catch (...) {
-    // The parameters are whole again, so that what the message asks for can be done and sharding tried again.
+    // Restores the whole parameters, so that the user can fix the error and shard again.
     for (std::size_t i = 0; i < whole.size(); i++) tensors.params[i].param.set_data(whole[i]);
     throw;
   }

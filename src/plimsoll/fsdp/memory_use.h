@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the runtime takes memory for: whoever watches allocations learns it at the instant of the allocation.
+/// The runtime's reason for an allocation, known at the instant of the allocation.
 namespace plimsoll::fsdp {
 
 class FSDPParamGroup;
@@ -11,21 +11,21 @@ class FSDPParamGroup;
 enum class MemoryUse : std::uint8_t {
   kShardedParam,
   kUnshardedParam,
-  kAllGatherInput,    ///< Shards that are cast, or brought to the device, before they are gathered.
-  kAllGatherOutput,   ///< Also what is copied in: it is a part of the same buffer.
-  kAllGatherCopyOut,  ///< Gathered shards that are to be put side by side.
+  kAllGatherInput,    ///< Shards that are cast or copied to the device before the all-gather.
+  kAllGatherOutput,   ///< Also the copy-in: it is a part of the same buffer.
+  kAllGatherCopyOut,  ///< Gathered shards before they are joined.
   kPostForwardShard,
   kUnshardedGrad,
-  kAccumulatedGrad,  ///< An unsharded gradient that no backward has reduced yet.
+  kAccumulatedGrad,  ///< An unsharded gradient that is not reduced yet.
   kReduceScatterInput,
   kReduceScatterOutput,
   kAllReduce,
-  kPartialGrad,  ///< Reduced within a replica; a later backward reduces among them.
+  kPartialGrad,  ///< Reduced within a replica; a later backward all-reduces it.
   kShardedGrad,
 };
 inline constexpr std::size_t kMemoryUses = static_cast<std::size_t>(MemoryUse::kShardedGrad) + 1;
 
-/// The group whose work this thread does, until the end of the scope. Scopes nest.
+/// The group that this thread works for, until the end of the scope. Scopes nest.
 class GroupScope {
  public:
   explicit GroupScope(const FSDPParamGroup& group);
@@ -33,14 +33,14 @@ class GroupScope {
   GroupScope(const GroupScope&) = delete;
   GroupScope& operator=(const GroupScope&) = delete;
 
-  /// Null outside of all scopes.
+  /// Null outside all scopes.
   static const FSDPParamGroup* current();
 
  private:
   const FSDPParamGroup* outer_;
 };
 
-/// What this thread takes memory for on the group's device, until the end of the scope. Scopes nest.
+/// The use of memory that this thread allocates on the group's device, until the end of the scope. Scopes nest.
 class MemoryScope {
  public:
   explicit MemoryScope(MemoryUse use);
@@ -48,7 +48,7 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  /// Null outside of all scopes.
+  /// Null outside all scopes.
   static const MemoryUse* current();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace plimsoll::fsdp {
 
-/// A module, however it is held: by reference, by shared pointer or by one of torch's holders.
+/// A module, given by reference, by shared pointer or by one of torch's holders.
 class ModuleRef {
  public:
   ModuleRef(torch::nn::Module& module) : module_(&module) {}  // NOLINT: meant to convert

@@ -36,7 +36,7 @@ class Ignored {
   }
   bool has(const at::Tensor& param) const { return params_.contains(param.unsafeGetTensorImpl()); }
 
-  // Nothing of the module, nor of those below it, is left to manage.
+  // True if the module and its submodules have nothing left to manage.
   bool covers(torch::nn::Module& module) {
     if (const auto known = modules_.find(&module); known != modules_.end()) return known->second;
     bool covered = module.buffers(/*recurse=*/false).empty();
@@ -97,11 +97,11 @@ ManagedTensors managed_tensors(const std::vector<torch::nn::Module*>& modules,
     for (const auto& param : module->named_parameters(/*recurse=*/false)) {
       if (ignored.has(param.value()) || !seen.insert(param.value().unsafeGetTensorImpl()).second) continue;
       TORCH_CHECK_VALUE(param.value().dim() > 0, "The parameter ", param.key(), " of ", nn::class_name(*module),
-                        " has no dimension to shard along. Make it one of shape [1], or pass it in ignored_params.");
-      TORCH_CHECK_VALUE(
-          managed(param.value()) == nullptr, "The parameter ", param.key(), " of ", nn::class_name(*module),
-          " is managed by FSDP already, in another group: it is shared between modules. Put the modules that "
-          "share it into one group: fully_shard({a, b}).");
+                        " has no dimension to shard along. Give it the shape [1], or pass it in ignored_params.");
+      TORCH_CHECK_VALUE(managed(param.value()) == nullptr, "The parameter ", param.key(), " of ",
+                        nn::class_name(*module),
+                        " is already managed by FSDP in another group: modules share it. Put the modules that "
+                        "share it into one group: fully_shard({a, b}).");
       tensors.params.push_back({param.value(), param.key()});
     }
     for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) {

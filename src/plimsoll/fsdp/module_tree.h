@@ -9,7 +9,7 @@
 
 #include "plimsoll/fsdp/group/fsdp_param_group.h"
 
-/// Ways through a tree of modules. torch's own need the root to be held by a shared pointer.
+/// Walks through a tree of modules. torch's own functions need a shared pointer to the root.
 namespace plimsoll::fsdp {
 
 struct NamedModule {
@@ -20,11 +20,11 @@ struct NamedModule {
 /// Parents before children, each module once.
 std::vector<NamedModule> named_modules(torch::nn::Module& root);
 
-/// Those of the modules that are below none of the others.
+/// The modules that are not below another of `modules`.
 std::vector<torch::nn::Module*> root_modules(const std::vector<torch::nn::Module*>& modules);
 
-/// The modules whose parameters belong to `roots`: those below them, children before parents, that have no state of
-/// their own. A module of which all parameters are ignored, and which has no buffer, is left out.
+/// The modules whose parameters belong to `roots`: those below them without an FSDP state, children before parents. A
+/// module is left out if all its parameters are ignored and it has no buffer.
 std::vector<torch::nn::Module*> managed_modules(const std::vector<torch::nn::Module*>& roots,
                                                 const std::vector<at::Tensor>& ignored_params);
 
@@ -33,8 +33,8 @@ struct ManagedTensors {
   std::vector<at::Tensor> buffers;
 };
 
-/// Their parameters and buffers, each once. Throws for a parameter that FSDP manages elsewhere, and for one without
-/// dimensions.
+/// The parameters and buffers of `modules`, each once. Throws for a parameter that another group manages, and for one
+/// without dimensions.
 ManagedTensors managed_tensors(const std::vector<torch::nn::Module*>& modules,
                                const std::vector<at::Tensor>& ignored_params);
 

@@ -7,7 +7,7 @@
 
 namespace plimsoll::fsdp {
 
-/// Which dtypes a module computes, communicates and answers in. Counterpart of torch's MixedPrecisionPolicy.
+/// The dtypes in which a module computes, communicates and returns. Counterpart of torch's MixedPrecisionPolicy.
 struct MixedPrecisionPolicy {
   /// Of the unsharded parameters and their all-gather; absent: as stored.
   std::optional<at::ScalarType> param_dtype = std::nullopt;
@@ -21,9 +21,9 @@ struct MixedPrecisionPolicy {
 /// Parameters, gradients and optimizer state stay on the device.
 struct OffloadPolicy {};
 
-/// Sharded parameters, gradients and with them the optimizer's state stay on the CPU; a step runs there.
+/// Sharded parameters and gradients stay on the CPU, so the optimizer's state and step are there too.
 struct CPUOffloadPolicy {
-  bool pin_memory = true;  ///< Copies overlap with compute only from and to pinned memory.
+  bool pin_memory = true;  ///< Only copies from and to pinned memory overlap with compute.
 };
 
 using AnyOffloadPolicy = std::variant<OffloadPolicy, CPUOffloadPolicy>;
@@ -31,7 +31,7 @@ using AnyOffloadPolicy = std::variant<OffloadPolicy, CPUOffloadPolicy>;
 /// Whether parameters are freed after forward and gathered again in backward.
 class ReshardAfterForward {
  public:
-  /// Freed, but for the root, whose parameters backward needs first.
+  /// Freed, except the root's, which backward needs first.
   ReshardAfterForward() = default;
   ReshardAfterForward(bool reshard) : value_(reshard) {}       // NOLINT: options read as values
   ReshardAfterForward(int world_size) : value_(world_size) {}  // NOLINT: kept sharded over that many ranks

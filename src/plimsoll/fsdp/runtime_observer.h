@@ -8,13 +8,13 @@
 
 #include "plimsoll/fsdp/memory_use.h"
 
-/// How the runtime tells of itself. Where nobody observes, it costs one relaxed load a call.
+/// Notifications of the runtime. Without observers, each costs one relaxed load.
 namespace plimsoll::fsdp {
 
 class FSDPParamGroup;
 class FSDPState;
 
-/// Where a state, or in backward a group of its parameters, is in a pass.
+/// The position of a state, or in backward of a parameter group, in a pass.
 enum class Stage : std::uint8_t {
   kBeforePreForward,
   kAfterPreForward,
@@ -28,23 +28,24 @@ enum class Stage : std::uint8_t {
 };
 inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::kUnshardByHand) + 1;
 
-/// Called on the thread that does the work: the caller's in forward, autograd's in backward; observers in the order of
-/// their coming. An After comes only where the stage did not end by an exception. Observers change nothing, call
-/// nothing of the runtime, and do not throw.
+/// Called on the thread that does the work: the caller's in forward, autograd's in backward. Observers are called in
+/// the order in which they were added. An After stage is reported only if the stage did not throw. Observers must not
+/// change anything, call the runtime, or throw.
 class RuntimeObserver {
  public:
-  /// One of the forward stages; also where a checkpoint runs the forward again.
+  /// One of the forward stages; also if a checkpoint recomputes the forward.
   virtual void on_stage(Stage stage, const FSDPState& state) noexcept = 0;
-  /// One of the others. Pre-backward comes once for each of the module's outputs, and does nothing but once.
+  /// One of the other stages. Pre-backward is reported once for each output of the module; only the first has an
+  /// effect.
   virtual void on_stage(Stage stage, const FSDPParamGroup& group) noexcept = 0;
-  /// What the tensor's memory is used for from now on, where that changes or was not known when it was allocated.
+  /// Reports the tensor's use from now on, if the use changes or was unknown at the allocation.
   virtual void on_memory(MemoryUse use, const at::Tensor& tensor, const FSDPParamGroup* group) noexcept = 0;
 
  protected:
   ~RuntimeObserver() = default;
 };
 
-/// An observer's time of observing. When it ends, no call to the observer is under way. Thread-safe.
+/// Registers an observer for its lifetime. After destruction, no call to the observer is running. Thread-safe.
 class RuntimeObservation {
  public:
   explicit RuntimeObservation(RuntimeObserver& observer);
@@ -72,7 +73,7 @@ inline void tell(Stage stage, const FSDPState& state) {
 inline void tell(Stage stage, const FSDPParamGroup& group) {
   if (is_observed()) detail::tell_stage(stage, group);
 }
-/// Of the GroupScope's group. Undefined tensors are nobody's.
+/// With the GroupScope's group. Ignores undefined tensors.
 inline void tell(MemoryUse use, const at::Tensor& tensor) {
   if (is_observed()) detail::tell_memory(use, tensor);
 }

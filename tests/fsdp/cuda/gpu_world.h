@@ -28,7 +28,7 @@ class GpuWorld {
 
 inline at::Tensor gpu_batch(int dim = 5) { return batch(0, dim, at::kCUDA); }
 
-/// What the caching allocator has given out and not got back.
+/// The bytes of live blocks in the caching allocator.
 inline std::int64_t active_bytes() {
   at::cuda::clearCublasWorkspaces();
   return c10::cuda::CUDACachingAllocator::getDeviceStats(0).active_bytes[0].current;

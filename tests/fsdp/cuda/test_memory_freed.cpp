@@ -8,7 +8,7 @@
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/optim/adamw.h"
 
-// Nothing is left on the pretend GPU when model and optimizer are gone, whatever happened to them.
+// After model and optimizer are destroyed, no memory is in use on the pretend GPU, in any of these cases.
 
 using namespace plimsoll;
 using small::GpuWorld;
@@ -17,7 +17,7 @@ namespace {
 
 fsdp::FullyShardOptions on_gpu() { return {.mesh = GpuWorld::mesh()}; }
 
-/// Bytes that are still taken when what `work` made is gone.
+/// Bytes still in use after all that `work` made is destroyed.
 template <class Work>
 std::int64_t left_by(Work work) {
   const GpuWorld world(4, "fake");
@@ -32,7 +32,7 @@ void step(small::Net& net) { small::loss_of(net, small::gpu_batch()).backward();
 
 }  // namespace
 
-TEST_CASE("a model that trained leaves nothing") {
+TEST_CASE("a trained model frees all memory") {
   CHECK(left_by([] {
           small::Net net;
           auto module = small::shard(net, on_gpu());
@@ -46,7 +46,7 @@ TEST_CASE("a model that trained leaves nothing") {
         }) == 0);
 }
 
-TEST_CASE("a model that was never run, was only evaluated, or was gathered by hand leaves nothing") {
+TEST_CASE("a model that never ran, was only evaluated, or was unsharded by hand frees all memory") {
   CHECK(left_by([] {
           small::Net net;
           small::shard(net, on_gpu());
@@ -64,7 +64,7 @@ TEST_CASE("a model that was never run, was only evaluated, or was gathered by ha
         }) == 0);
 }
 
-TEST_CASE("a forward whose backward never comes leaves nothing") {
+TEST_CASE("a forward without a backward frees all memory") {
   CHECK(left_by([] {
           small::Net net;
           small::shard(net, on_gpu());
@@ -72,7 +72,7 @@ TEST_CASE("a forward whose backward never comes leaves nothing") {
         }) == 0);
 }
 
-TEST_CASE("a graph that outlives the model leaves nothing when it is gone") {
+TEST_CASE("a graph that outlives the model frees all memory when it is destroyed") {
   CHECK(left_by([] {
           at::Tensor loss;
           {
@@ -84,7 +84,7 @@ TEST_CASE("a graph that outlives the model leaves nothing when it is gone") {
         }) == 0);
 }
 
-TEST_CASE("an exception that nobody resets leaves nothing when the model is gone") {
+TEST_CASE("after an exception without a reset, the model's end frees all memory") {
   for (const auto fault : {&small::LayerImpl::fails_in_forward, &small::LayerImpl::fails_in_backward}) {
     for (const bool sync : {true, false}) {
       CHECK(left_by([&] {
@@ -100,7 +100,7 @@ TEST_CASE("an exception that nobody resets leaves nothing when the model is gone
   }
 }
 
-TEST_CASE("after an exception and a reset as much is taken as before it") {
+TEST_CASE("after an exception and a reset, memory is the same as before it") {
   const GpuWorld world(4, "fake");
   small::Net net;
   auto module = small::shard(net, on_gpu());
@@ -121,21 +121,21 @@ TEST_CASE("after an exception and a reset as much is taken as before it") {
   }
 }
 
-TEST_CASE("at rest a model takes its shards, padded, and nothing else") {
+TEST_CASE("at rest a model takes only its padded shards") {
   const GpuWorld world(4, "fake");
   plimsoll::settle();
   const auto before = small::active_bytes();
   small::Net net;
   small::shard(net, on_gpu());
   const auto sharded = small::active_bytes() - before;
-  CHECK(sharded == 512 * 8);  // Eight parameters of less than a block each.
+  CHECK(sharded == 512 * 8);  // Eight parameters, each smaller than a block.
   step(net);
   small::zero_grad(*net);
   plimsoll::settle();
   CHECK(small::active_bytes() - before == sharded);
 }
 
-TEST_CASE("hooks, prefetch, custom communication and groups are no cycles") {
+TEST_CASE("hooks, prefetch, custom communication and groups form no reference cycles") {
   CHECK(left_by([] {
           small::Net net;
           fsdp::fully_shard(std::vector<fsdp::ModuleRef>{net->layers[0], net->layers[2]}, on_gpu());
@@ -151,7 +151,7 @@ TEST_CASE("hooks, prefetch, custom communication and groups are no cycles") {
         }) == 0);
 }
 
-TEST_CASE("two roots with one communication context leave nothing") {
+TEST_CASE("two roots with one communication context free all memory") {
   CHECK(left_by([] {
           small::Net first, second;
           auto one = small::shard(first, on_gpu()), other = small::shard(second, on_gpu());
@@ -160,7 +160,7 @@ TEST_CASE("two roots with one communication context leave nothing") {
         }) == 0);
 }
 
-TEST_CASE("with CPU offload a model at rest takes nothing on the GPU") {
+TEST_CASE("with CPU offload a model at rest takes no GPU memory") {
   CHECK(left_by([] {
           small::Net net;
           auto options = on_gpu();
@@ -174,7 +174,7 @@ TEST_CASE("with CPU offload a model at rest takes nothing on the GPU") {
         }) == 0);
 }
 
-TEST_CASE("a model with CPU offload that is moved to the GPU is pinned again, or refused where nothing is pinned") {
+TEST_CASE("a model with CPU offload that was moved to the GPU is pinned again, or refused without pinned memory") {
   const GpuWorld world(4, "fake");
   small::Net pinned;
   auto options = on_gpu();
@@ -193,7 +193,7 @@ TEST_CASE("a model with CPU offload that is moved to the GPU is pinned again, or
   CHECK(message == doctest::Contains("Do not move the module after fully_shard"));
 }
 
-TEST_CASE("inputs on the CPU are moved to the GPU by the root") {
+TEST_CASE("the root moves inputs from the CPU to the GPU") {
   const GpuWorld world(4, "fake");
   small::Net net;
   small::shard(net, on_gpu());

@@ -9,9 +9,8 @@
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/pretend/model/control.h"
 
-// What overlaps: the order in which work, records and waits are put on the streams of the pretend GPU. A stream's work
-// may run beside another's unless a wait orders them; so what is shown here is which waits there are, and which are
-// not.
+// Overlap: the order of work, records and waits on the streams of the pretend GPU. Work on two streams can overlap
+// unless a wait orders it. So these tests check which waits exist and which do not.
 
 using namespace plimsoll;
 using pretend::Happening;
@@ -34,7 +33,7 @@ bool is_reduce_scatter(const Entry& entry) {
   return entry.kind == Happening::kCollective && entry.name.find("ReduceScatter") != std::string::npos;
 }
 
-/// What happens on streams while it lives, with the names of what the test says comes.
+/// Records the stream operations of its lifetime, and marks of the test.
 class Timeline {
  public:
   Timeline()
@@ -56,9 +55,9 @@ class Timeline {
   }
   const std::vector<Entry>& entries() const { return entries_; }
 
-  /// Whether the work at `later` can only begin when that at `earlier` is done: by its stream's order and the waits.
+  /// Whether the work at `later` must wait for that at `earlier`, because of stream order and waits.
   bool is_ordered(std::size_t earlier, std::size_t later) const {
-    // What each stream, and each mark, is known to come after.
+    // The entries that each stream, and each mark, must come after.
     std::vector<std::uint64_t> streams{entries_[earlier].stream}, marks;
     const auto has = [](const auto& list, std::uint64_t value) {
       return std::find(list.begin(), list.end(), value) != list.end();
@@ -71,7 +70,7 @@ class Timeline {
     return has(streams, entries_[later].stream);
   }
 
-  /// The places of entries from `first` to `last` that are so.
+  /// The indices of entries from `first` to `last` that satisfy the predicate.
   template <class Is>
   std::vector<std::size_t> find(Is is, std::size_t first = 0, std::size_t last = SIZE_MAX) const {
     std::vector<std::size_t> found;
@@ -87,13 +86,13 @@ class Timeline {
   pretend::Feed::Token token_;
 };
 
-/// Where each layer's compute lies in the timeline, in forward and in backward.
+/// The positions of each layer's compute in the timeline, in forward and in backward.
 struct Spans {
-  std::vector<std::size_t> begins, ends;                    // Of forward, a layer each.
+  std::vector<std::size_t> begins, ends;                    // Of forward, one per layer.
   std::vector<std::size_t> backward_begins, backward_ends;  // Of backward, the last layer first.
 };
 
-/// A model that has run one step, so that everything is there that is made once.
+/// A model after one step, so that all one-time allocations exist.
 struct Trained {
   GpuWorld world{8};
   small::Net net{64, 4};
@@ -138,14 +137,14 @@ TEST_CASE("in forward the next all-gather does not wait for the current compute"
     REQUIRE(compute.size() == 1);
     REQUIRE(gathers.size() == 1);
     CHECK_FALSE(timeline.is_ordered(compute[0], gathers[0]));
-    // The compute of the layer after waits for it.
+    // The compute of the following layer waits for it.
     const auto next = timeline.find(is_work, spans.begins[layer + 1], spans.ends[layer + 1]);
     CHECK(timeline.is_ordered(gathers[0], next[0]));
     CHECK(timeline.entries()[gathers[0]].stream != timeline.entries()[compute[0]].stream);
   }
 }
 
-TEST_CASE("in forward copy-in waits neither for the all-gather before it nor for compute") {
+TEST_CASE("in forward copy-in waits neither for the previous all-gather nor for compute") {
   Trained trained;
   Timeline timeline;
   Spans spans;
@@ -177,12 +176,12 @@ TEST_CASE("with explicit prefetch the next layers' all-gathers are issued before
   trained.step();
   for (std::size_t layer = 0; layer + 1 < 4; ++layer) {
     const auto issued = timeline.find(is_all_gather, 0, spans.begins[layer]);
-    CHECK(issued.size() == layer + 3);  // The root's, those before, its own and the next one's.
+    CHECK(issued.size() == layer + 3);  // The root's, the earlier ones', its own and the next one's.
     CHECK(timeline.find(is_all_gather, spans.begins[layer], spans.ends[layer]).empty());
   }
 }
 
-TEST_CASE("in backward the all-gather of the module before is issued ahead of the current one's compute") {
+TEST_CASE("in backward the previous module's all-gather is issued before the current module's compute") {
   Trained trained;
   Timeline timeline;
   Spans spans;
@@ -190,7 +189,7 @@ TEST_CASE("in backward the all-gather of the module before is issued ahead of th
   trained.step();
   REQUIRE(spans.backward_begins.size() == 4);
   const auto forward_end = spans.ends.back();
-  for (std::size_t layer = 0; layer < 4; ++layer) {  // From the last one on.
+  for (std::size_t layer = 0; layer < 4; ++layer) {  // From the last to the first.
     const auto issued = timeline.find(is_all_gather, forward_end, spans.backward_begins[layer]);
     CHECK(issued.size() == std::min<std::size_t>(layer + 2, 4));  // Its own, and one ahead.
     const auto next =
@@ -201,7 +200,7 @@ TEST_CASE("in backward the all-gather of the module before is issued ahead of th
   }
 }
 
-TEST_CASE("compute waits for a reduce-scatter only when its buffer is used again") {
+TEST_CASE("compute waits for a reduce-scatter only if its buffer is reused") {
   Trained trained;
   Timeline timeline;
   Spans spans;
@@ -219,7 +218,7 @@ TEST_CASE("compute waits for a reduce-scatter only when its buffer is used again
     for (const std::size_t gemm : gemms) {
       if (scatters[i] < gemm && gemm < until) CHECK_FALSE(timeline.is_ordered(scatters[i], gemm));
     }
-    // The copy-in of the next one takes its memory again, and comes after it.
+    // The next copy-in reuses its memory, so comes after it.
     if (i + 1 < 5) {
       const auto copies = timeline.find([&](const Entry& e) { return is_work(e) && e.stream == compute_stream; },
                                         scatters[i], scatters[i + 1]);
@@ -229,7 +228,7 @@ TEST_CASE("compute waits for a reduce-scatter only when its buffer is used again
   }
 }
 
-TEST_CASE("with two reduce-scatter inputs compute waits for the one before the last") {
+TEST_CASE("with two reduce-scatter inputs compute waits for the last but one") {
   GpuWorld world(8);
   small::Net net(64, 4);
   auto module = small::shard(net, {.mesh = GpuWorld::mesh()});
@@ -251,7 +250,7 @@ TEST_CASE("with two reduce-scatter inputs compute waits for the one before the l
   }
 }
 
-TEST_CASE("when backward has returned, what comes next on the compute stream sees all reduced gradients") {
+TEST_CASE("after backward, the compute stream sees all reduced gradients") {
   Trained trained;
   Timeline timeline;
   trained.step();
@@ -261,7 +260,7 @@ TEST_CASE("when backward has returned, what comes next on the compute stream see
   CHECK(timeline.is_ordered(last, next.back()));
 }
 
-TEST_CASE("the first all-gather of a step waits for the optimizer, or for the event that is given instead") {
+TEST_CASE("the first all-gather of a step waits for the optimizer, or for the given event") {
   Trained trained;
   const auto options = at::TensorOptions().device(at::kCUDA);
   for (const bool given : {false, true}) {

@@ -1,5 +1,5 @@
-// One rank of training under FSDP over gloo that goes on for ever, for test_fsdp_faults.py to end one of them. It says
-// which step it is in; what stops it, on standard error. `--hsdp` trains with replicas.
+// One rank of endless training under FSDP over gloo; test_fsdp_faults.py kills one of the ranks. Prints the current
+// step, and its error to standard error. `--hsdp` trains with replicas.
 
 #include <ATen/Parallel.h>
 
@@ -33,7 +33,7 @@ int run_program(int argc, char** argv) {
     }
   } catch (const std::exception& error) {
     std::cerr << "fsdp_fault: " << error.what() << std::endl;
-    std::_Exit(3);  // The group's threads may wait for a rank that is no more.
+    std::_Exit(3);  // The group's threads may wait for a dead rank.
   }
 }
 

@@ -1,6 +1,6 @@
-// What training under FSDP takes and gives back on the pretend GPU, as one rank of many, for each case on standard
-// input: one line of JSON each, as tests/python/fsdp_memory.py prints it of Python's FSDP2. test_fsdp_memory.py
-// compares the two.
+// Prints the allocations and frees of training under FSDP on the pretend GPU, as one rank of many: for each case on
+// standard input one line of JSON, like tests/python/fsdp_memory.py for Python's FSDP2. test_fsdp_memory.py compares
+// the two.
 
 #include <ATen/Functions.h>
 
@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 using scenarios::Case;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// The allocator's events of a case, in terms that do not depend on the process.
+/// The allocator's events of a case, independent of the process.
 class Recorder {
  public:
   void look(const std::string& phase) {
@@ -60,14 +60,13 @@ class Recorder {
   }
 
   Json take(std::int64_t left) {
-    TORCH_CHECK(!stranger_,
-                "an event at an address that was taken before the case: something of an earlier one is left");
+    TORCH_CHECK(!stranger_, "an event at an address of an earlier case: that case did not free all memory");
     return {{"phases", phases_}, {"events", events_}, {"left", left}, {"pinned", pinned_}};
   }
 
  private:
   std::vector<std::string> phases_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> pinned_;  ///< In the host allocator's hands, and given out.
+  std::vector<std::pair<std::int64_t, std::int64_t>> pinned_;  ///< In use by the host allocator, and given out.
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> segments_;
   std::map<const void*, std::size_t> streams_;
   Json events_ = Json::array();
@@ -98,7 +97,7 @@ Json run(const Case& c) {
 }  // namespace
 
 int run_program(int, char**) {
-  at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The allocator exists from the first use of the device on.
+  at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The first use of the device creates the allocator.
   allocator::get()->attachAllocatorTraceTracker([](const allocator::TraceEntry& entry) {
     if (recorder != nullptr) recorder->note(entry);
   });

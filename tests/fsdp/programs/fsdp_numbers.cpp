@@ -1,6 +1,6 @@
-// One rank of training under FSDP over gloo, for each case on standard input; what it saw as one JSON object.
-// test_fsdp_numbers.py compares it with Python's FSDP2 (tests/python/fsdp_numbers.py). The rank, the number of ranks
-// and where they meet come from torchrun's variables. `--values` gives the numbers beside their sums.
+// One rank of training under FSDP over gloo, for each case on standard input; prints its values as one JSON object.
+// test_fsdp_numbers.py compares it with Python's FSDP2 (tests/python/fsdp_numbers.py). The rank, the world size and the
+// store's address come from torchrun's variables. `--values` prints the numbers beside their checksums.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -27,7 +27,7 @@ using scenarios::Case;
 
 bool values = false;
 
-/// The sum that zlib calls crc32.
+/// zlib's crc32.
 std::uint32_t crc32(const unsigned char* data, std::size_t size) {
   static const auto table = [] {
     std::array<std::uint32_t, 256> table{};
@@ -43,7 +43,7 @@ std::uint32_t crc32(const unsigned char* data, std::size_t size) {
   return sum ^ 0xFFFFFFFFU;
 }
 
-/// A tensor as a sum over its bytes, null for none.
+/// A checksum of a tensor's bytes; null for an undefined tensor.
 Json print_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
   const auto data = tensor.detach().contiguous().reshape({-1});
@@ -56,7 +56,7 @@ Json print_of(const at::Tensor& tensor) {
           std::vector<double>(doubles.const_data_ptr<double>(), doubles.const_data_ptr<double>() + doubles.numel())};
 }
 
-/// The whole of which this rank has a shard.
+/// The whole tensor of which this rank has a shard.
 at::Tensor full(const at::Tensor& shard, at::IntArrayRef sizes, const scenarios::Placement& placement) {
   if (!shard.defined() || !placement.group) return shard;
   const std::int64_t ranks = placement.group->getSize();

@@ -1,6 +1,6 @@
-// What training under FSDP puts on the streams of the pretend GPU, as one rank of many, for each case on standard
-// input: a file for each phase of a case in the folder that is named, and the phases' names as a line of JSON.
-// tests/python/fsdp_overlap.py is the same for Python's FSDP2; test_fsdp_overlap.py compares the two.
+// Records the work on the streams of the pretend GPU in training under FSDP, as one rank of many. For each case on
+// standard input: one file per phase in the given folder, and the phases' names as a line of JSON.
+// tests/python/fsdp_overlap.py does the same for Python's FSDP2; test_fsdp_overlap.py compares the two.
 
 #include <exception>
 #include <iostream>

@@ -1,5 +1,5 @@
-// One rank of a training over gloo whose state goes from and to files, for each case on standard input.
-// test_fsdp_state.py compares the files with what Python's FSDP2 has after the same training.
+// One rank of a training over gloo that loads and saves its state, for each case on standard input. test_fsdp_state.py
+// compares the files with the state of Python's FSDP2 after the same training.
 //
 // Words of a case besides those of training.h: load=PATH before the first step, save=FOLDER after the last,
 // form=full|sharded, file_bytes=N.

@@ -12,7 +12,7 @@ void save_checkpoint(const std::filesystem::path& folder, std::uint64_t step, Mo
                      const nn::Optimizer* optimizer, const CheckpointOptions& options) {
   constexpr std::string_view kDoing = "save_checkpoint";
   CheckpointFolder checkpoints(folder, {.keep = options.keep, .operations = options.operations});
-  std::optional<safetensors::PendingCheckpoint> pending;  // Removes what was written where anything throws.
+  std::optional<safetensors::PendingCheckpoint> pending;  // Removes the written files if anything throws.
   fail_together(kDoing, defect_of([&] {
                   if (is_main_rank()) pending.emplace(checkpoints.begin(step));
                 }));
@@ -20,7 +20,7 @@ void save_checkpoint(const std::filesystem::path& folder, std::uint64_t step, Mo
       .form = options.form, .max_file_bytes = options.max_file_bytes, .metadata = {}, .operations = options.operations};
   save_state(module, checkpoints.pending_path(step), save);
   if (optimizer != nullptr) save_optimizer_state(module, *optimizer, checkpoints.pending_path(step), save);
-  // Every rank has finished its files: the calls above end together.
+  // All ranks have finished their files: the calls above end together.
   fail_together(kDoing, defect_of([&] {
                   if (pending) pending->commit(options.metadata);
                 }));

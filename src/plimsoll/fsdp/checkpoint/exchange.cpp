@@ -14,13 +14,13 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// Where the default group takes tensors.
+// The device on which the default group takes tensors.
 at::Device device_of(const ProcessGroup& group) {
   if (group->getBackendType() != c10d::ProcessGroup::BackendType::NCCL) return at::kCPU;
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getDevice();
 }
 
-// Backends do not know all dtypes; all know bytes.
+// Backends do not support all dtypes, but all support bytes.
 at::Tensor bytes_of(const at::Tensor& tensor) { return tensor.view(-1).view(at::kByte); }
 
 at::Tensor tensor_of(std::string_view text, std::int64_t length) {
@@ -36,7 +36,7 @@ std::string text_of(const at::Tensor& tensor) {
 
 std::string broadcast_text(const std::string& text, int from, std::int64_t length, std::string_view doing) {
   const auto group = distributed::default_group();
-  // Starting from this rank's own text: a "fake" group has nobody to receive from.
+  // Starts from this rank's own text: a "fake" group does not receive anything.
   const at::Tensor bytes = tensor_of(text, length).to(device_of(group));
   distributed::broadcast(bytes, group, from, doing);
   return text_of(bytes);

@@ -10,31 +10,32 @@
 
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
 
-/// What ranks tell each other when state is saved or loaded. All ranks of the default group take part in each call
-/// here; without a group the process is alone, and is rank 0.
+/// Communication between ranks while state is saved or loaded. All ranks of the default group take part in each call.
+/// Without a group the process is rank 0 of 1.
 namespace plimsoll::fsdp {
 
 bool is_main_rank();
 int rank_of_state();   ///< 0 without a group.
 int ranks_of_state();  ///< 1 without a group.
 
-/// The whole tensor on rank 0, on the CPU, in memory of its own; an undefined one elsewhere. No rank holds more than
-/// this one whole tensor at a time. REQUIRES: called for the same tensors in the same order on all ranks.
+/// Returns the whole tensor on rank 0, in its own CPU memory; undefined on other ranks. No rank holds more than this
+/// one whole tensor at a time. REQUIRES: called for the same tensors in the same order on all ranks.
 at::Tensor gather(const StateTensor& entry);
 
-/// Writes this rank's part of the whole tensor that rank 0 has into the state. As bounded as gather().
+/// Writes this rank's part of rank 0's whole tensor into the state. Bounded like gather().
 void distribute(const StateTensor& entry, const at::Tensor& whole);
 
-/// Rank 0's text on all ranks.
+/// Broadcasts rank 0's text.
 std::string from_main_rank(std::string text, std::string_view doing);
 
-/// Throws on all ranks, with the name and the message of the first that has a defect, where any has.
+/// If any rank has a defect, throws on all ranks, with the first such rank's number and message.
 void fail_together(std::string_view doing, const std::optional<std::string>& defect);
 
-/// Throws on all ranks unless they have the same tensors in the same order: else a gather would wait for ever.
+/// Throws on all ranks unless they have the same tensors in the same order: otherwise a gather would hang.
 void require_same_names(std::string_view doing, const State& state);
 
-/// What `work` throws, to be told to the other ranks; but a failed collective goes on: there is nobody to tell it to.
+/// The message of an exception that `work` throws, for fail_together(). Rethrows a failed collective: the ranks cannot
+/// communicate after it.
 template <class Work>
 std::optional<std::string> defect_of(Work work) {
   try {

@@ -26,7 +26,7 @@ class IndexVisitor final : public safetensors::JsonVisitor {
     if (path.size() != 2 || path[0] != "weight_map") return;
     if (text.empty() || text.find('/') != std::string::npos || text == "..") {
       throw FormatError(safetensors::shown(path[1]) + " is in " + safetensors::shown(text) +
-                        ", which is no name of a file beside the index");
+                        ", which is not the name of a file beside the index");
     }
     files.insert(std::move(text));
   }

@@ -33,7 +33,7 @@ struct Destination {
   safetensors::FileOperations& operations() const {
     return options.operations ? *options.operations : safetensors::posix_file_operations();
   }
-  // transformers asks for the format.
+  // transformers requires the format.
   safetensors::Metadata metadata() const {
     auto metadata = options.metadata;
     metadata.try_emplace("format", "pt");
@@ -50,7 +50,7 @@ TensorSpec spec_of(const StateTensor& entry, at::IntArrayRef sizes) {
   return {entry.name, to_file_dtype(entry.local.scalar_type(), entry.name), sizes.vec()};
 }
 
-// The folder, without files that would be read in place of those to be written.
+// Makes the folder. Throws if it has files that a reader would prefer to those that are about to be written.
 void prepare(const Destination& to, const std::vector<std::string>& names) {
   to.operations().make_folders(to.folder);
   StateFiles files = find_state_files(to.folder, to.stem);
@@ -59,12 +59,12 @@ void prepare(const Destination& to, const std::vector<std::string>& names) {
   files.parts.insert(files.parts.end(), files.of_ranks.begin(), files.of_ranks.end());
   for (const Path& file : files.parts) {
     if (std::find(names.begin(), names.end(), file.filename()) != names.end()) continue;
-    throw InvalidArgument(file.string() + " is there from another save, and would be mixed up with this one (" +
+    throw InvalidArgument(file.string() + " is from another save and would be mixed up with this one (" +
                           names.front() + "): remove it, or save into another folder");
   }
 }
 
-/// The files of a full state, written side by side in whatever order tensors come.
+/// Writes the files of a full state while its tensors arrive.
 class FullWriter {
  public:
   FullWriter(const Destination& to, const State& state) : to_(to) {
@@ -146,15 +146,15 @@ void save_full(const State& state, const Destination& to, std::string_view doing
   fail_together(doing, defect);
   for (const StateTensor& entry : state) {
     const at::Tensor whole = gather(entry);
-    // A failed rank 0 goes on gathering: the others do not know yet.
+    // If rank 0 fails, it still gathers: the other ranks do not know yet.
     if (whole.defined() && !defect) defect = defect_of([&] { writer->write(entry.name, whole); });
   }
   if (writer && !defect) defect = defect_of([&] { writer->finish(); });
   fail_together(doing, defect);
 }
 
-// Whether this rank's file has it: one replica's shards, and rank 0's copy of what all have. A whole that is empty is
-// written once, so that it is not missing.
+// True if this rank's file has the tensor. One replica writes the shards; rank 0 writes tensors that all ranks have. An
+// empty whole tensor is written once, so that it is not missing.
 bool is_written(const StateTensor& entry) {
   if (!entry.is_sharded()) return is_main_rank();
   const auto& replicas = entry.mesh_info->replicate_process_group;
@@ -171,7 +171,7 @@ void write_shards(const State& state, const Destination& to) {
     if (!entry.is_sharded()) continue;
     metadata[shard_note_key(entry.name)] = encode_shard_note({entry.sizes, entry.dim, entry.start});
   }
-  if (specs.empty() && !is_main_rank()) return;  // Rank 0's file is there even so: it says that there is nothing.
+  if (specs.empty() && !is_main_rank()) return;  // Rank 0 writes a file even if it is empty.
   Writer writer(to.folder / rank_file_name(to.stem, rank_of_state(), ranks_of_state()), std::move(specs), metadata,
                 to.operations());
   for (const StateTensor& entry : state) {

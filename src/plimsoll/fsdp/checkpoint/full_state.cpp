@@ -13,7 +13,7 @@
 namespace plimsoll::fsdp {
 namespace {
 
-/// Which name of the source each tensor of a state is loaded from, and what does not fit.
+/// The name in the source for each tensor of a state, and the mismatches.
 struct Match {
   std::vector<std::optional<std::string>> names;  // One for each tensor of the state.
   LoadResult rest;
@@ -58,7 +58,7 @@ Match match(const State& state, const std::vector<std::string>& source_names, co
   if (options.strict && !match.rest.missing.empty()) add("missing: " + listed(match.rest.missing));
   if (options.strict && !match.rest.unexpected.empty()) add("unexpected: " + listed(match.rest.unexpected));
   if (!match.defects.empty()) match.defects += " (load with {.strict = false} to leave them out)";
-  for (const std::string& defect : misshapen) add("of another shape: " + defect);
+  for (const std::string& defect : misshapen) add("wrong shape: " + defect);
   return match;
 }
 
@@ -87,7 +87,7 @@ LoadResult read_all(const State& state, const StateSource& source, LoadOptions o
   return std::move(fit.rest);
 }
 
-// What rank 0 found out about names, as text for the others: one character a tensor, then the names.
+// Encodes rank 0's match as text for the other ranks: one character per tensor, then the names.
 std::string encode(const Match& match) {
   std::string text;
   for (const auto& name : match.names) text += name ? '1' : '0';

@@ -10,49 +10,49 @@
 #include "plimsoll/fsdp/module_ref.h"
 #include "plimsoll/nn/optim/optimizer.h"
 
-/// Whole state on rank 0, and back; and state from files.
+/// Whole state on rank 0 and back, and state from files.
 ///
-///     auto state = fsdp::full_state(model);                      // on rank 0: all of it; elsewhere nothing
+///     auto state = fsdp::full_state(model);                      // rank 0: all of it; other ranks: empty
 ///     fsdp::load_full_state(model, rank == 0 ? state : fsdp::TensorMap());
 ///     fsdp::load_state(model, "/models/llama-3-8b");             // each rank reads its own shards
 ///
-/// Values are written into the parameters' own memory, cast to their dtype. Modules are resharded first. All of it
-/// works between steps and before the first forward; on models built on meta after fsdp::to_empty. Before a name is
-/// known to fit, nothing is written.
+/// Values are copied into the parameters' own memory and cast to their dtype. Modules are resharded first. All calls
+/// work between steps and before the first forward; for models built on meta, after fsdp::to_empty. Nothing is written
+/// before all names are checked.
 ///
-/// A parameter that modules share goes by its first name; what stands under its other names is taken too, where the
-/// first is missing. Of what is not sharded (buffers, ignored parameters) rank 0's values are taken.
+/// A parameter that modules share has its first name. If the source does not have that name, the other names are tried.
+/// For tensors that are not sharded (buffers, ignored parameters), rank 0's values are used.
 ///
 /// REQUIRES: all ranks of the default group call this with the same model; without a group the process is rank 0.
 namespace plimsoll::fsdp {
 
 using TensorMap = std::map<std::string, at::Tensor>;
 
-/// Parameters and buffers by their names, on the CPU, as stored. One parameter is gathered at a time.
+/// Parameters and buffers by name, on the CPU, in their own dtypes. Gathers one parameter at a time.
 TensorMap full_state(ModuleRef module);
 
-/// What the optimizer keeps: "layers.0.weight.exp_avg". Options are no part of it.
+/// The optimizer's state tensors: "layers.0.weight.exp_avg". Does not contain options.
 TensorMap full_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer);
 
 struct LoadOptions {
-  bool strict = true;  ///< Where false, missing and unexpected names are returned instead of thrown.
+  bool strict = true;  ///< If false, missing and unexpected names are returned, not thrown.
 };
 
 struct LoadResult {
-  std::vector<std::string> missing;     ///< Of the module; they keep their values.
-  std::vector<std::string> unexpected;  ///< In the source; not read.
+  std::vector<std::string> missing;     ///< In the module, not in the source; they keep their values.
+  std::vector<std::string> unexpected;  ///< In the source, not in the module; not read.
 };
 
-/// From a map on rank 0; those of other ranks are not looked at. No other rank holds more than one whole tensor at a
-/// time. Throws, on all ranks, where a shape differs, and where `strict`, for missing and unexpected names.
+/// Loads rank 0's map; the maps of other ranks are ignored. No other rank holds more than one whole tensor at a time.
+/// Throws on all ranks if a shape differs, or (if `strict`) if names are missing or unexpected.
 LoadResult load_full_state(ModuleRef module, const TensorMap& state, LoadOptions options = {});
 
-/// From a safetensors file, an index or a folder, whole or sharded over any number of ranks (see StateSource). Every
-/// rank reads no more than its shards, and nothing is communicated. Throws as load_full_state does, on its own rank.
+/// Loads a safetensors file, an index or a folder, whole or sharded over any number of ranks (see StateSource). Each
+/// rank reads only its shards, without communication. Throws like load_full_state, but only on the rank that fails.
 LoadResult load_state(ModuleRef module, const std::filesystem::path& path, LoadOptions options = {});
 
-/// The optimizer's from a file or a folder, likewise. It must be of the kind and options that the state was saved from;
-/// options are not changed. Where not `strict`, state of parameters that it does not have is passed over.
+/// Loads the optimizer's state from a file or a folder in the same way. REQUIRES: the optimizer has the class and
+/// options of the saved one; options are not loaded. If not `strict`, state of unknown parameters is ignored.
 void load_optimizer_state(ModuleRef module, nn::Optimizer& optimizer, const std::filesystem::path& path,
                           LoadOptions options = {});
 

@@ -58,13 +58,13 @@ ShardNote decode_shard_note(const std::string& text, const std::vector<std::int6
   try {
     safetensors::read_json(text, visitor);
   } catch (const FormatError& error) {
-    throw FormatError(origin + ": the place of a shard, " + safetensors::shown(text) +
+    throw FormatError(origin + ": the position of a shard, " + safetensors::shown(text) +
                       ", cannot be read: " + error.what());
   }
   if (!fits(visitor.note, part)) {
     std::string sizes;
     for (const auto size : part) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-    throw FormatError(origin + ": a shard of shape [" + sizes + "] does not fit its place, " +
+    throw FormatError(origin + ": a shard of shape [" + sizes + "] does not fit its position, " +
                       safetensors::shown(text));
   }
   return visitor.note;

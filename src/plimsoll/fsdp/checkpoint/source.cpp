@@ -15,7 +15,7 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// A tensor over the mapped bytes: for reading alone.
+// A tensor over the mapped bytes. Read-only.
 at::Tensor view_of(const safetensors::Reader& reader, const std::string& name) {
   const auto& info = reader.info(name);
   const auto bytes = reader.bytes(name);
@@ -59,8 +59,8 @@ void StateSource::add_folder(const std::string& stem) {
                           "-rank-….safetensors in it. Folders of checkpoints (step-…) are for load_checkpoint.");
   }
   if (files.worlds.size() > 1) {
-    throw FormatError(path_.string() + " holds the files of two numbers of ranks, -of-" + *files.worlds.begin() +
-                      " and -of-" + *files.worlds.rbegin() + ": remove those that are not wanted");
+    throw FormatError(path_.string() + " holds the files of two world sizes, -of-" + *files.worlds.begin() +
+                      " and -of-" + *files.worlds.rbegin() + ": remove one set");
   }
   for (const auto& file : files.of_ranks) add(file);
 }
@@ -110,7 +110,7 @@ void StateSource::read(const std::string& name, std::int64_t dim, std::int64_t s
     return;
   }
   if (into.numel() == 0) return;
-  // How much of the piece's own dimension is there; overlaps of pieces (replicas) are read once.
+  // How much of the piece's own dimension is there; overlapping pieces (replicas) are read once.
   const auto piece_dim = entry.pieces.front().dim;
   const auto along = piece_dim == dim ? into.size(dim) : entry.sizes[static_cast<std::size_t>(piece_dim)];
   const auto first = piece_dim == dim ? start : 0;

@@ -14,28 +14,29 @@
 
 namespace plimsoll::fsdp {
 
-/// State in safetensors files, whole or in shards, as one table of whole tensors. The files are mapped: what is not
-/// read takes no memory, and a shard is read from wherever its pieces are, however many ranks wrote them.
+/// State in safetensors files, whole or sharded, as one table of whole tensors. The files are mapped: tensors that are
+/// not read take no memory. A shard is read from the files that have its pieces, for any number of writing ranks.
 class StateSource {
  public:
   /// `path` is one file, an index (model.safetensors.index.json), or a folder with, in this order of preference:
   ///
-  ///     STEM.safetensors.index.json           and the files that it names, as Hugging Face splits large models
+  ///     STEM.safetensors.index.json           and the files that it names (Hugging Face's form for large models)
   ///     STEM.safetensors
-  ///     STEM-rank-00000-of-00008.safetensors  and the others that are there
+  ///     STEM-rank-00000-of-00008.safetensors  and the files of the other ranks
   ///
-  /// Throws InvalidArgument where there is none of them, FormatError where a file is damaged or files contradict each
+  /// Throws InvalidArgument if the folder has none of them, FormatError if a file is damaged or files contradict each
   /// other.
   StateSource(const std::filesystem::path& path, const std::string& stem);
 
   const std::filesystem::path& path() const { return path_; }
-  /// By name.
+  /// In order of name.
   std::vector<WholeTensor> tensors() const;
-  /// Null where there is none.
+  /// Null if the name is unknown.
   const std::vector<std::int64_t>* sizes(const std::string& name) const;
 
-  /// Fills `into` with the part of the tensor that begins at `start` along `dim` and has its length; casts and copies
-  /// to its device as needed. Throws where a piece is in none of the files. REQUIRES: it has the tensor, in that shape.
+  /// Fills `into` with the part of the tensor that begins at `start` along `dim` and has the length of `into`; casts
+  /// and copies to its device if necessary. Throws if no file has a piece. REQUIRES: the tensor is known, with that
+  /// shape.
   void read(const std::string& name, std::int64_t dim, std::int64_t start, const at::Tensor& into) const;
 
  private:

@@ -52,7 +52,7 @@ StateTensor entry_of(const at::Tensor& tensor, std::string name) {
   return entry;
 }
 
-/// Tensors each once, under the first of their names.
+/// Collects tensors, each once, under the first of their names.
 class Entries {
  public:
   void add(const at::Tensor& tensor, std::string name) {
@@ -89,7 +89,7 @@ Entries parameters_of(const std::vector<NamedModule>& modules) {
 const StateTensor& parameter_of(const Entries& entries, const at::Tensor& param, std::size_t index) {
   const StateTensor* const found = entries.find(param);
   TORCH_CHECK_VALUE(found != nullptr, "Parameter ", index, " of the optimizer, of shape ", param.sizes(),
-                    ", is none of the module's. Pass the module whose parameters the optimizer was made with.");
+                    ", is not a parameter of the module. Pass the module with the optimizer's parameters.");
   return *found;
 }
 
@@ -137,7 +137,7 @@ State empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer, co
   State state;
   slots.clear();
   for (const WholeTensor& whole : entries) {
-    const auto dot = whole.name.rfind('.');  // State names have none, parameters' names may.
+    const auto dot = whole.name.rfind('.');  // State names contain no dot; parameter names can.
     const auto found = dot == std::string::npos ? by_name.end() : by_name.find(whole.name.substr(0, dot));
     if (found == by_name.end()) continue;
     const StateTensor& param = parameter_of(parameters, params[found->second], found->second);

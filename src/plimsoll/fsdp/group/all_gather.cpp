@@ -42,8 +42,8 @@ std::vector<at::Tensor> all_gather_inputs_of(const FSDPParams& params) {
   return inputs;
 }
 
-// Where a parameter is split along another dimension than the first, the gathered shards lie one after the other and
-// have to be put side by side.
+// If a parameter is split along another dimension than the first, its gathered shards lie one after the other and must
+// be joined.
 void join_shards(const FSDPParam& param, const at::Tensor& gathered, int world_size) {
   const auto dim = param.shard_dim();
   auto before = param.padded_sharded_param_size().vec(), after = before;
@@ -62,14 +62,14 @@ AllGatherResult foreach_all_gather(const FSDPParams& params, const ProcessGroup&
   const at::NoGradGuard no_grad;
   const int world_size = group->getSize(), rank = group->getRank();
   AllGatherResult result;
-  std::vector<at::Tensor> inputs;  // Their memory may be reused only when the collective has been issued.
+  std::vector<at::Tensor> inputs;  // Keeps the inputs' memory until the collective is issued.
   at::Tensor own;
   {
     const StreamScope scope(streams.copy_in);
     inputs = all_gather_inputs_of(params);
     at::ScalarType dtype = inputs[0].scalar_type();
     for (const at::Tensor& input : inputs) {
-      if (input.scalar_type() != dtype) dtype = at::kByte;  // Different dtypes travel as bytes.
+      if (input.scalar_type() != dtype) dtype = at::kByte;  // Mixed dtypes are sent as bytes.
       result.input_dtypes.push_back(input.scalar_type());
       result.input_numels.push_back(input.numel());
     }
@@ -122,7 +122,7 @@ void foreach_all_gather_copy_out(const AllGatherResult& result, const FSDPParams
   at::split_with_sizes_copy_out(outputs, result.all_gather_output.view({world_size, -1}), result.input_split_sizes, 1);
   for (const auto& [param, gathered] : to_join) join_shards(*param, gathered, world_size);
 
-  // Python lets go of the temporaries last to first, but for the last one, which its loop still names.
+  // Python frees the temporaries last to first, except the last one, which its loop variable still references.
   outputs.clear();
   at::Tensor last = to_join.empty() ? at::Tensor() : to_join.back().second;
   while (!to_join.empty()) to_join.pop_back();

@@ -6,20 +6,20 @@
 
 #include "plimsoll/distributed/collectives.h"
 
-/// How parameters and gradients travel. The defaults are torch's collectives over buffers of the caching allocator;
-/// others are given with FSDPModule::set_custom_all_gather and set_custom_reduce_scatter.
+/// Communication of parameters and gradients. The defaults are torch's collectives on buffers of the caching allocator.
+/// FSDPModule::set_custom_all_gather and set_custom_reduce_scatter replace them.
 namespace plimsoll::fsdp {
 
 class Comm {
  public:
   virtual ~Comm() = default;
-  /// A buffer of one dimension to communicate from or into. Called on the stream it is first used on.
+  /// A 1-D buffer for communication. Called on the stream that uses it first.
   virtual at::Tensor allocate(std::int64_t numel, at::ScalarType dtype, at::Device device);
 };
 
 class AllGather : public Comm {
  public:
-  /// The work to wait for, or null where there is nothing to wait for. `what` names the module, for messages.
+  /// Returns the work to wait for, or null. `what` is the module's name for messages.
   virtual distributed::Work operator()(const at::Tensor& output, const at::Tensor& input,
                                        const distributed::ProcessGroup& group, bool async_op, std::string_view what);
 };

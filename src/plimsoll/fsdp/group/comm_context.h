@@ -13,18 +13,18 @@ namespace plimsoll::fsdp {
 
 class FSDPParamGroup;
 
-/// Where a state or a group of parameters is in an iteration.
+/// The position of a state or a parameter group in an iteration.
 enum class TrainingState : std::uint8_t {
   kForward,       ///< From pre-forward to post-forward.
-  kPreBackward,   ///< From the first gradient of the module's outputs on: parameters are gathered.
+  kPreBackward,   ///< From the first gradient of the module's outputs: parameters are gathered.
   kPostBackward,  ///< Gradients are reduced, parameters freed.
   kIdle,
 };
 
 /// [Note: Overlapping copy-in and all-gather]
-/// In forward the next group's copy-in should run while the current all-gather does. The copy-in writes into the buffer
-/// that is then gathered, so it must get other memory than the all-gather under way uses: a group's result is kept
-/// until the next group has copied out of its own, and the root drops the last one.
+/// In forward, the next group's copy-in should run during the current all-gather. The copy-in writes into the buffer
+/// that is then gathered, so its memory must differ from that of the pending all-gather. Therefore a group's result is
+/// kept until the next group has copied out; the root drops the last one.
 struct AllGatherState {
   AllGatherResult all_gather_result;
   Event event;  ///< The copy-out.
@@ -35,15 +35,15 @@ struct ReduceScatterState {
   Event event;
 };
 
-/// Communication that all groups of parameters below one root share: the streams, and what one group leaves for the
-/// next. Counterpart of FSDPCommContext.
+/// Communication state that all parameter groups below one root share: the streams, and buffers that one group keeps
+/// for the next. Counterpart of FSDPCommContext.
 struct FSDPCommContext {
-  /// The first call makes the streams. Roots that share a context (share_comm_ctx) share them.
+  /// Creates the streams at the first call. Roots that share a context (share_comm_ctx) share them.
   void lazy_init(at::Device device);
 
   AllGatherStreams get_all_gather_streams(bool async_op, TrainingState training_state, at::Device device) const;
 
-  /// Backward may run on several threads at once, one for each kind of device that a model's outputs are on.
+  /// Backward may run on several threads at once: one for each device type of the model's outputs.
   std::recursive_mutex mutex;
 
   /// The next copy-in overlaps with the current all-gather in forward; in backward, with the reduce-scatter.
@@ -57,11 +57,11 @@ struct FSDPCommContext {
 
   std::optional<AllGatherState> all_gather_state;
   std::vector<ReduceScatterState> reduce_scatter_states;  ///< Oldest first.
-  int reduce_scatter_max_input_buffers = 1;               ///< The largest that any group asks for.
-  /// Of each stream that reduced, the last event: to wait for at the end of backward.
+  int reduce_scatter_max_input_buffers = 1;               ///< The maximum over all groups.
+  /// The last event of each stream that reduced; the end of backward waits for them.
   std::vector<std::pair<Stream, Event>> last_post_reduce_events;
   void set_last_post_reduce_event(const Stream& stream, Event event);
-  /// Groups in the order in which their forwards ended, once for each: backward prefetches from its end.
+  /// Groups in the order in which their forwards ended, one entry for each forward. Backward prefetches from the end.
   std::vector<std::weak_ptr<FSDPParamGroup>> post_forward_order;
 
  private:

@@ -38,7 +38,7 @@ void FSDPParamGroup::lazy_init() {
 }
 
 void FSDPParamGroup::init_mp_dtypes() {
-  // Those of trainable parameters; where all are frozen, of those that may be thawed later.
+  // The dtypes of trainable parameters; if all are frozen, those of all parameters, because they can be unfrozen later.
   std::set<at::ScalarType> trainable, others;
   for (const auto& param : fsdp_params_) {
     if (is_sharded()) param->init_dtype_attrs(mp_policy_);
@@ -51,8 +51,8 @@ void FSDPParamGroup::init_mp_dtypes() {
   }
   TORCH_CHECK(trainable.size() <= 1, "The trainable parameters of ", described(), " have different dtypes (",
               c10::toString(*trainable.begin()), " and ", c10::toString(*trainable.rbegin()),
-              "), and their gradients are reduced together. Give them one dtype before the first forward, or apply "
-              "fully_shard to the modules apart.");
+              "), but their gradients are reduced together. Give them one dtype before the first forward, or apply "
+              "fully_shard to the modules separately.");
   const auto& dtypes = trainable.empty() ? others : trainable;
   orig_dtype_ = dtypes.size() == 1 ? std::optional(*dtypes.begin()) : std::nullopt;
 }
@@ -66,7 +66,7 @@ void FSDPParamGroup::validate_params() const {
   TORCH_CHECK(on_meta.empty(), "Parameters are still on the meta device:", on_meta,
               ". Give them memory with fsdp::to_empty(module, device) and values, before the first forward.");
   TORCH_CHECK(not_on_cpu.empty(),
-              "With CPUOffloadPolicy the shards stay on the CPU, and these are elsewhere:", not_on_cpu,
+              "With CPUOffloadPolicy the shards stay on the CPU, but these are on another device:", not_on_cpu,
               ". Do not move the module after fully_shard; materialise it with fsdp::to_empty(module, at::kCPU).");
 }
 
@@ -115,14 +115,14 @@ void FSDPParamGroup::unshard(bool async_op) {
   if (all_gather_result_ || is_unsharded()) return;
   if (!unshard_in_backward && training_state == TrainingState::kPreBackward) return;
   if (reshard_after_forward_event_) {
-    // The data was made on the compute stream and is read on the all-gather streams.
+    // The compute stream wrote the data; the all-gather streams read it.
     wait_all_gather_streams_on_event(reshard_after_forward_event_);
     reshard_after_forward_event_.reset();
   }
   for (const auto& param : fsdp_params_) param->check_unchanged();
   const ProcessGroup& group = all_gather_process_group();
   if (group->getSize() == 1) {
-    all_gather_result_.emplace();  // Nothing to gather: wait_for_unshard copies.
+    all_gather_result_.emplace();  // No communication for one rank: wait_for_unshard copies.
     return;
   }
   RECORD_USER_SCOPE(with_fqn("FSDP::all_gather"));
@@ -136,7 +136,7 @@ void FSDPParamGroup::unshard(bool async_op) {
 // Mirrors the path of FSDPParamGroup.wait_for_unshard (torch 2.13) for a group of one rank.
 void FSDPParamGroup::copy_out_alone() {
   const at::NoGradGuard no_grad;
-  at::Tensor input;  // Lives until the next one is there, as in Python.
+  at::Tensor input;  // Keeps the input until the next one exists, as in Python.
   for (const auto& param : fsdp_params_) {
     input = param->all_gather_input();
     param->init_all_gather_output(input.numel(), input.scalar_type(), 1, device_);
@@ -174,7 +174,7 @@ void FSDPParamGroup::wait_for_unshard() {
   all_gather_result_.reset();
 }
 
-// Waits for an all-gather that nobody will use.
+// Waits for an all-gather and drops its result.
 void FSDPParamGroup::drop_all_gather() {
   if (!all_gather_result_) return;
   Stream::current(device_).wait_event(all_gather_result_->all_gather_event);
@@ -233,10 +233,10 @@ void FSDPParamGroup::show_sharded_grads() {
 
 void FSDPParamGroup::pre_forward(nn::Tensors& arguments) {
   RECORD_USER_SCOPE(with_fqn("FSDP::pre_forward"));
-  // In a group of modules the first one to run has registered post-backward for all.
+  // In a group of modules, the first one that ran has registered post-backward for all.
   const bool entering = training_state != TrainingState::kForward;
   training_state = TrainingState::kForward;
-  if (entering && is_unsharded()) {  // Whole from before: perhaps written to, perhaps thawed since.
+  if (entering && is_unsharded()) {  // Whole from before: possibly written to, or unfrozen since.
     for (const auto& param : fsdp_params_) {
       param->check_not_written();
       param->to_unsharded();
@@ -249,7 +249,7 @@ void FSDPParamGroup::pre_forward(nn::Tensors& arguments) {
 
 void FSDPParamGroup::post_forward() {
   RECORD_USER_SCOPE(with_fqn("FSDP::post_forward"));
-  if (!nn::in_backward()) {  // Not when a checkpoint runs forward again.
+  if (!nn::in_backward()) {  // Not when a checkpoint recomputes forward.
     reshard();
     record_post_forward();
   }

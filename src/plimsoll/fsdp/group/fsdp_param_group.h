@@ -26,35 +26,35 @@ struct NamedParam {
 /// Parameters that are gathered, freed and reduced together. Counterpart of FSDPParamGroup
 /// (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py), with its names.
 ///
-/// All calls come from the thread that runs forward, or from the thread of autograd that runs backward meanwhile.
+/// All calls come from the thread that runs forward, or from the autograd thread that runs its backward.
 class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
  public:
-  /// Shards the parameters. `modules` are those fully_shard was called with.
+  /// Shards the parameters. `modules` are the modules given to fully_shard.
   FSDPParamGroup(const std::vector<NamedParam>& params, std::vector<torch::nn::Module*> modules,
                  const FSDPParam::Config& config);
 
-  /// Before the first forward or unshard; harmless when repeated.
+  /// Called before the first forward or unshard; may be called again.
   void lazy_init();
 
   // --- Runtime ---------------------------------------------------------------------------------------------------
 
-  /// Starts the all-gather, unless the parameters are whole or on their way.
+  /// Starts the all-gather, unless the parameters are whole or being gathered.
   void unshard(bool async_op = false);
-  /// Makes the current stream wait for it, and the modules show the whole parameters.
+  /// Makes the current stream wait for the all-gather; then the modules have the whole parameters.
   void wait_for_unshard();
   void reshard();
 
-  /// Gathers the parameters, and sees to it that post_backward follows the backward of the arguments.
+  /// Gathers the parameters, and registers post_backward to run after the backward of the inputs.
   void pre_forward(nn::Tensors& arguments);
   void post_forward();
   void pre_backward(bool default_prefetch);
-  /// Safe to call for a group that took no part in backward.
+  /// May be called for a group that took no part in backward.
   void post_backward();
   void finalize_backward();
   void reset_iter_state();
 
   enum class Pass : std::uint8_t { kForward, kBackward };
-  /// Starts the all-gather of another group from within this one's pass.
+  /// Starts the all-gather of another group during this group's pass.
   static void prefetch_unshard(FSDPParamGroup& target, Pass pass);
 
   // --- State -----------------------------------------------------------------------------------------------------
@@ -67,25 +67,25 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   bool is_unsharded() const { return sharded_state_ == ShardedState::kUnsharded; }
   bool is_sharded_post_forward() const { return sharded_state_ == ShardedState::kShardedPostForward; }
   const std::string& module_fqn() const { return module_fqn_; }
-  /// Its modules' names, for messages: also for the root, whose name is empty, and before names are known.
+  /// Its modules' names for messages. Works also for the root (its name is empty) and before names are known.
   std::string described() const;
   void add_module_fqn(const std::string& fqn);
   void clear_module_fqn();
-  /// `grad()` of the parameters is the shards' again.
+  /// Makes `grad()` of the parameters return the shards' gradients again.
   void show_sharded_grads();
-  /// All that it holds memory for now, and what for.
+  /// Visits each tensor for which the group holds memory now, with its use.
   void for_each_held(const std::function<void(MemoryUse, const at::Tensor&)>& visit) const;
 
   void set_separate_reduce_scatter_group(bool enable, std::map<std::vector<int>, ProcessGroup>& new_groups);
 
-  // What FSDPState and FSDPModule set.
+  // Set by FSDPState and FSDPModule.
   TrainingState training_state = TrainingState::kIdle;
   MeshInfo post_forward_mesh_info;  ///< Null: not resharded after forward.
   std::shared_ptr<FSDPCommContext> comm_ctx = std::make_shared<FSDPCommContext>();
-  int param_group_index = 0;  ///< Among the groups of its state,
-  int num_param_groups = 1;   ///< which are so many.
+  int param_group_index = 0;  ///< Among the groups of its state.
+  int num_param_groups = 1;
   bool reduce_grads = true;
-  bool all_reduce_grads = true;  ///< With HSDP; where false, gradients are only reduce-scattered.
+  bool all_reduce_grads = true;  ///< With HSDP; if false, gradients are only reduce-scattered.
   bool reshard_after_backward = true;
   int reduce_scatter_max_input_buffers = 1;
   std::optional<double> gradient_divide_factor;
@@ -132,7 +132,7 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   at::Device device_;
   MixedPrecisionPolicy mp_policy_;
   bool offloads_ = false;
-  ShardedState sharded_state_ = ShardedState::kSharded;  // That of all its parameters.
+  ShardedState sharded_state_ = ShardedState::kSharded;  // The same for all its parameters.
   std::string module_fqn_;
   bool has_fqn_ = false;
   bool reset_sharded_params_ = false;
@@ -144,7 +144,7 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   Event post_reduce_event_;
   Event reshard_after_forward_event_;
   at::Tensor partial_reduce_output_;
-  // Keeps the all-reduced buffer from being reused by the next group's reduce-scatter while it is under way.
+  // Prevents the next group's reduce-scatter from reusing the all-reduced buffer too early.
   std::optional<AllReduceState> all_reduce_state_;
 };
 

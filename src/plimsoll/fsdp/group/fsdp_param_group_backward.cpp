@@ -23,7 +23,7 @@ void FSDPParamGroup::gather_for_backward(bool default_prefetch) {
   if (!unshard_in_backward) {
     for (const auto& param : fsdp_params_) param->expect_unsharded_grad();
   }
-  unshard(unshard_async_op);  // Nothing, where it was prefetched.
+  unshard(unshard_async_op);  // Does nothing if it was prefetched.
   wait_for_unshard();
   if (default_prefetch) backward_prefetch();
 }
@@ -40,7 +40,7 @@ void FSDPParamGroup::post_backward() {
 
 // Mirrors FSDPParamGroup.post_backward (torch 2.13).
 void FSDPParamGroup::free_and_reduce() {
-  // Of a group of modules only some ran: then no pre-backward hook was registered, and none has run.
+  // Only some modules of the group ran: then no pre-backward hook was registered, so none ran.
   const bool partial_group = modules_.size() > 1 && training_state == TrainingState::kForward;
   training_state = TrainingState::kPostBackward;
   std::vector<FSDPParam*> with_grad;
@@ -87,7 +87,8 @@ std::vector<at::Tensor> FSDPParamGroup::take_unsharded_grads(std::vector<FSDPPar
   return grads;
 }
 
-// A copy-in may reuse the memory of an earlier one only when that has been reduced: so many may be in flight.
+// A copy-in may reuse the memory of an earlier input only after that input was reduced. This bounds the number in
+// flight.
 void FSDPParamGroup::recycle_reduce_scatter_inputs() {
   auto& states = comm_ctx->reduce_scatter_states;
   const auto most = static_cast<std::size_t>(comm_ctx->reduce_scatter_max_input_buffers);
@@ -123,7 +124,7 @@ void FSDPParamGroup::reduce(const std::vector<FSDPParam*>& with_grad, std::vecto
   partial_reduce_output_ = std::move(result.partial_reduce_output);
   comm_ctx->set_last_post_reduce_event(result.post_reduce_stream, post_reduce_event_);
   comm_ctx->reduce_scatter_states.push_back({std::move(result.reduce_scatter_input), result.reduce_scatter_event});
-  // Several backwards of parts of the group may follow each other before the root's end of backward orders them.
+  // Several backwards of parts of the group can follow each other before the root's end of backward orders them.
   if (partial_group) Stream::current(device_).wait_event(post_reduce_event_);
   if (result.all_reduce_input.defined()) {
     all_reduce_state_ = AllReduceState{std::move(result.all_reduce_input), result.all_reduce_event};
@@ -161,7 +162,7 @@ void FSDPParamGroup::reset_iter_state() {
   post_forward_indices_.clear();
   training_state = TrainingState::kIdle;
   to_sharded();
-  // Python leaves these where they are, and the next iteration would add to them.
+  // Python keeps these, and the next iteration would add to them.
   for (const auto& param : fsdp_params_) {
     param->clear_unsharded_grad();
     param->unsharded_accumulated_grad.reset();
@@ -185,7 +186,7 @@ void FSDPParamGroup::for_each_held(const std::function<void(MemoryUse, const at:
   }
   if (all_gather_result_) visit_defined(MemoryUse::kAllGatherOutput, all_gather_result_->all_gather_output);
   visit_defined(MemoryUse::kPartialGrad, partial_reduce_output_);
-  // Where it is a gradient as well, it is named as one.
+  // If it is also a gradient, report it as a gradient.
   if (all_reduce_state_ && all_reduce_state_->all_reduce_input.scalar_type() != orig_dtype_) {
     visit_defined(MemoryUse::kAllReduce, all_reduce_state_->all_reduce_input);
   }
@@ -204,8 +205,8 @@ void FSDPParamGroup::backward_prefetch() {
     if (const auto target = order[index - 1].lock()) prefetch_unshard(*target, Pass::kBackward);
     return;
   }
-  // Backward comes to the groups of a state last to first. From the last but one, the next state's all-gathers overlap
-  // with the last reduce-scatter here, and are not held for longer than that.
+  // Backward visits the groups of a state last to first. Prefetch at the last but one: the next state's all-gathers
+  // overlap with the last reduce-scatter here, and live no longer than that.
   if (param_group_index != 1) return;
   const std::vector<torch::nn::Module*>* target_modules = nullptr;
   for (std::size_t step = 1; step <= index; step++) {

@@ -12,7 +12,7 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// torch's custom functions for C++ do not look into vectors of tensors, and autograd must see one node for all of them.
+// torch's C++ custom functions do not look into vectors of tensors, and autograd must see one node for all of them.
 class RegisterPostBackwardNode final : public torch::autograd::Node {
  public:
   explicit RegisterPostBackwardNode(std::shared_ptr<FSDPParamGroup> group) : group_(std::move(group)) {}
@@ -46,7 +46,7 @@ std::vector<at::Tensor> register_post_backward(std::shared_ptr<FSDPParamGroup> g
       outputs.push_back(input.view_as(input));
     }
     torch::autograd::set_history(outputs.back(), node);
-    // What writes into it is refused with autograd's words for outputs of custom functions.
+    // Autograd refuses in-place writes to it with its message for outputs of custom functions.
     if (auto* view = torch::autograd::impl::get_view_autograd_meta(outputs.back())) {
       view->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
     }

@@ -9,8 +9,8 @@ namespace plimsoll::fsdp {
 
 class FSDPParamGroup;
 
-/// Passes the tensors through autograd unchanged, so that the group's post_backward runs when all their gradients are
-/// there. Counterpart of RegisterPostBackwardFunction. REQUIRES: all need gradients.
+/// Passes the tensors through autograd unchanged, and runs the group's post_backward when all their gradients are
+/// computed. Counterpart of RegisterPostBackwardFunction. REQUIRES: all require gradients.
 std::vector<at::Tensor> register_post_backward(std::shared_ptr<FSDPParamGroup> group,
                                                const std::vector<at::Tensor>& inputs);
 

@@ -21,13 +21,13 @@ at::ScalarType common_dtype(const std::vector<at::Tensor>& grads, std::string_vi
   for (const at::Tensor& grad : grads) {
     TORCH_CHECK(grad.scalar_type() == dtype, "The gradients of ", what, " have different dtypes (", dtype, " and ",
                 grad.scalar_type(),
-                "), and are reduced together. Give the parameters one dtype, or fully_shard them apart.");
+                "), but are reduced together. Give the parameters one dtype, or fully_shard them separately.");
   }
   return dtype;
 }
 
-// What Python's loop over the gradients still names when it is over, and so keeps from being freed until the function
-// returns. The order matters: first the one, then the other.
+// Tensors that the variables of Python's loop over the gradients still reference after the loop: they are freed when
+// the function returns. The order matters.
 struct StillNamed {
   at::Tensor unsharded_grad;
   at::Tensor chunks_of;
@@ -37,10 +37,10 @@ struct StillNamed {
   }
 };
 
-// Gradients of parameters that are split along another dimension: their shards one after the other.
+// Copies gradients of parameters that are split along another dimension: their shards one after the other.
 void lay_shards_in_a_row(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& grads, int world_size,
                          StillNamed& named) {
-  at::Tensor in_iterator;  // Python's zip uses every other of its tuples again, and keeps what is in it until then.
+  at::Tensor in_iterator;  // Python's zip reuses every second tuple, which keeps its contents until then.
   for (std::size_t i = 0; i < params.size(); i++) {
     if (i % 2 == 0) in_iterator = grads[i];
     named.unsharded_grad = grads[i];
@@ -58,7 +58,7 @@ at::Tensor allocate(const ReducePlan& plan, MemoryUse use, std::int64_t numel, a
   return plan.reduce_scatter_comm.allocate(numel, dtype, plan.device);
 }
 
-// On the current stream. Frees the gradients.
+// Runs on the current stream. Frees the gradients.
 at::Tensor copy_in(std::vector<at::Tensor>& grads, std::int64_t numel, at::ScalarType dtype, int world_size,
                    const ReducePlan& plan) {
   at::Tensor input = allocate(plan, MemoryUse::kReduceScatterInput, numel, dtype);
@@ -68,12 +68,12 @@ at::Tensor copy_in(std::vector<at::Tensor>& grads, std::int64_t numel, at::Scala
   return input;
 }
 
-// One parameter's part of what was reduced becomes, or is added to, the gradient of its shard.
+// One parameter's part of the reduced buffer becomes the gradient of its shard, or is added to it.
 void accumulate_sharded_grad(FSDPParam& param, at::Tensor grad, const Stream& post_reduce_stream) {
   param.show_sharded_grad();
   const bool accumulates = param.param().grad().defined();
   if (param.offload_to_cpu()) {
-    // Only where nothing on the CPU reads the gradient during backward may the copy still be under way.
+    // The copy may be asynchronous only if the CPU does not read the gradient during backward.
     const bool non_blocking = param.pin_memory() && !accumulates && !param.has_post_accumulate_grad_hooks();
     grad = grad.to(at::kCPU, grad.scalar_type(), non_blocking);
     if (non_blocking) param.grad_offload_event = post_reduce_stream.record_event();

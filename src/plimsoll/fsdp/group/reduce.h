@@ -13,7 +13,7 @@
 
 namespace plimsoll::fsdp {
 
-/// All that a reduction needs to know besides the gradients.
+/// The inputs of a reduction besides the gradients.
 struct ReducePlan {
   ProcessGroup reduce_scatter_group;
   Stream reduce_scatter_stream;
@@ -31,19 +31,19 @@ struct ReducePlan {
 };
 
 struct ReduceResult {
-  at::Tensor reduce_scatter_input;  ///< To be kept until its event: the next copy-in must not reuse its memory.
+  at::Tensor reduce_scatter_input;  ///< Kept until its event: the next copy-in must not reuse its memory.
   Event reduce_scatter_event;
   Stream post_reduce_stream;
-  Event post_reduce_event;      ///< The sharded gradients are there.
-  at::Tensor all_reduce_input;  ///< With HSDP: to be kept until its event.
+  Event post_reduce_event;      ///< The sharded gradients are complete.
+  at::Tensor all_reduce_input;  ///< With HSDP: kept until its event.
   Event all_reduce_event;
   at::Tensor partial_reduce_output;  ///< With HSDP, while gradients are not all-reduced.
 };
 
 /// Copies the gradients into one buffer, on the current stream; reduces it over the ranks, on the reduce-scatter
-/// stream; with HSDP reduces the result over the replicas, on the all-reduce stream; and adds this rank's part to the
-/// gradients of the shards. Empties `unsharded_grads`: their memory is free as soon as they are copied. Mirrors
-/// foreach_reduce (torch 2.13).
+/// stream; with HSDP reduces the result over the replicas, on the all-reduce stream; adds this rank's part to the
+/// gradients of the shards. Empties `unsharded_grads`: their memory is free after the copy. Mirrors foreach_reduce
+/// (torch 2.13).
 ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& unsharded_grads,
                             const ReducePlan& plan, at::Tensor partial_reduce_output);
 

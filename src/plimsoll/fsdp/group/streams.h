@@ -8,11 +8,10 @@
 #include <memory>
 #include <optional>
 
-/// Streams and events of any device through torch's device guard. The CPU has none: there, everything here does
-/// nothing.
+/// Streams and events of any device through torch's device guard. The CPU has none: there, these functions do nothing.
 namespace plimsoll::fsdp {
 
-/// A point in a stream to wait for; none at all on the CPU.
+/// A point in a stream to wait for. Null on the CPU.
 using Event = std::shared_ptr<c10::Event>;
 
 class Stream {
@@ -21,10 +20,10 @@ class Stream {
   explicit Stream(c10::Stream stream) : stream_(stream) {}
 
   static Stream current(at::Device device);
-  /// Smaller numbers are served first.
+  /// A smaller number means a higher priority.
   static Stream create(at::Device device, int priority = 0);
 
-  /// A new event behind all that the stream has been given so far.
+  /// A new event after all work that the stream has so far.
   Event record_event() const;
   void wait_event(const Event& event) const;
   void wait_stream(const Stream& other) const { wait_event(other.record_event()); }

@@ -15,7 +15,7 @@
 namespace plimsoll::fsdp {
 namespace {
 
-// The parameters under FSDP, by identity. A parameter that lives is never mistaken: FSDPParam holds it.
+// The parameters under FSDP, by identity. FSDPParam holds the parameter, so an address is not reused.
 class ManagedParams {
  public:
   static ManagedParams& instance() {
@@ -65,7 +65,7 @@ FSDPParam::FSDPParam(at::Tensor param, std::string name, const Config& config, c
   const at::NoGradGuard no_grad;
   init_sharded_param(config);
   if (post_forward_mesh_info_) init_post_forward_size(*post_forward_mesh_info_);
-  param_.mutable_grad().reset();  // That of the whole parameter, from before.
+  param_.mutable_grad().reset();  // The whole parameter's gradient from before.
   ManagedParams::instance().add(param_, this);
 }
 
@@ -81,10 +81,10 @@ void FSDPParam::init_sharded_param(const Config& config) {
   mesh_info_ = std::move(placement.mesh_info);
   TORCH_CHECK(param_.device() == device_ || param_.is_meta(), "Expected the parameter ", name_, " on ", device_,
               ", found it on ", param_.device(), '.');
-  TORCH_CHECK_NOT_IMPLEMENTED(param_.is_contiguous(), "The parameter ", name_, " of shape ", param_.sizes(),
-                              " and strides ", param_.strides(),
-                              " is not contiguous, and FSDP shards only contiguous ones. Make it contiguous before "
-                              "fully_shard: parameter.set_data(parameter.contiguous()).");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      param_.is_contiguous(), "The parameter ", name_, " of shape ", param_.sizes(), " and strides ", param_.strides(),
+      " is not contiguous, but FSDP shards only contiguous parameters. Make it contiguous before "
+      "fully_shard: parameter.set_data(parameter.contiguous()).");
   const auto given_dim = placement.placement.value_or(Shard{}).dim;
   shard_dim_ = given_dim < 0 ? given_dim + param_.dim() : given_dim;
   TORCH_CHECK_VALUE(shard_dim_ >= 0 && shard_dim_ < param_.dim(), "shard_placement_fn asks for dimension ", given_dim,
@@ -103,7 +103,7 @@ void FSDPParam::init_sharded_param(const Config& config) {
   contiguous_sharded_stride_ = contiguous_strides(sharded_size_);
   padded_sharded_param_size_ = with_dim(orig_size_, shard_dim_, chunk.padded_length);
 
-  // Padded from the start, so that no all-gather has to.
+  // Padded now, so that all-gathers do not pad.
   at::Tensor padded = data.new_zeros(padded_sharded_param_size_);
   const at::Tensor shard = data.narrow(shard_dim_, chunk.start, chunk.length);
   if (shard.numel() > 0) padded.narrow(shard_dim_, 0, chunk.length).copy_(shard);
@@ -116,7 +116,7 @@ void FSDPParam::init_sharded_param(const Config& config) {
   show(Shown::kSharded, sharded_);
 }
 
-// Mirrors FSDPParam._init_sharded_post_forward_param_metadata (torch 2.13), which always splits along dimension 0.
+// Always splits along dimension 0. Mirrors FSDPParam._init_sharded_post_forward_param_metadata (torch 2.13).
 void FSDPParam::init_post_forward_size(const FSDPMeshInfo& mesh_info) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       shard_dim_ == 0 || &mesh_info == mesh_info_.get(), "The parameter ", name_, " is sharded along dimension ",
@@ -130,7 +130,7 @@ void FSDPParam::init_post_forward_size(const FSDPMeshInfo& mesh_info) {
 
 void FSDPParam::init_dtype_attrs(const MixedPrecisionPolicy& mp_policy) {
   orig_dtype_ = param_.scalar_type();
-  // Absent means: no cast. Gradients come in the param dtype, so a reduce dtype equal to it needs none either.
+  // Absent means: no cast. Gradients have the param dtype, so an equal reduce dtype needs no cast either.
   param_dtype_ = mp_policy.param_dtype;
   reduce_dtype_ = mp_policy.reduce_dtype == mp_policy.param_dtype ? std::nullopt : mp_policy.reduce_dtype;
   if (param_dtype_ == orig_dtype_ || !at::isFloatingType(orig_dtype_)) param_dtype_.reset();
@@ -140,7 +140,7 @@ void FSDPParam::init_dtype_attrs(const MixedPrecisionPolicy& mp_policy) {
 
 void FSDPParam::show(Shown form, const at::Tensor& data) {
   namespace impl = torch::autograd::impl;
-  // See [Note: One tensor, two forms]: set_data drops the accumulator where dtype or device change.
+  // See [Note: One tensor, two forms]: set_data drops the accumulator if dtype or device change.
   const bool changes_accumulator =
       (form == Shown::kUnsharded) != (shown_ == Shown::kUnsharded) && param_.requires_grad() && param_.is_leaf();
   c10::weak_intrusive_ptr<torch::autograd::Node> accumulator = hidden_accumulator_;
@@ -150,7 +150,7 @@ void FSDPParam::show(Shown form, const at::Tensor& data) {
   if (data.is_meta() == param_.is_meta()) {
     param_.set_data(data);
   } else {
-    // set_data refuses the way to and from meta; below it there is nothing that minds.
+    // set_data refuses to change to and from meta; this lower-level call does not.
     param_.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
   }
   if (changes_accumulator) impl::set_grad_accumulator(param_, std::move(accumulator));
@@ -187,7 +187,7 @@ void FSDPParam::to_unsharded() {
   register_gradient_hook();
   show(Shown::kUnsharded, unsharded_);
   whole_version_ = param_._version();
-  post_forward_data_.reset();  // All-gathered by now, so that nothing reads it any more.
+  post_forward_data_.reset();  // The all-gather has read it.
   sharded_state_ = ShardedState::kUnsharded;
 }
 
@@ -195,7 +195,7 @@ void FSDPParam::to_unsharded() {
 void FSDPParam::reset_sharded_param() {
   if (param_.is_meta() || shown_ != Shown::kSharded) return;
   TORCH_CHECK(param_.sizes() == sharded_size_, "The parameter '", fqn_, "' was given data of shape ", param_.sizes(),
-              " after fully_shard, where it holds this rank's shard of shape ", at::IntArrayRef(sharded_size_),
+              " after fully_shard, but it holds this rank's shard of shape ", at::IntArrayRef(sharded_size_),
               ". Load whole tensors with fsdp::load_full_state, or change the parameter before fully_shard.");
   const at::NoGradGuard no_grad;
   at::Tensor local = param_.variable_data();
@@ -223,23 +223,24 @@ void FSDPParam::reset_sharded_param() {
 
 void FSDPParam::check_unchanged() const {
   if (shown_ != Shown::kSharded) return;
-  TORCH_CHECK(param_.scalar_type() == orig_dtype_, "The parameter '", fqn_, "' has become ", param_.scalar_type(),
-              " after the first forward, and was ", orig_dtype_,
+  TORCH_CHECK(param_.scalar_type() == orig_dtype_, "The parameter '", fqn_, "' is ", param_.scalar_type(),
+              " after the first forward, but was ", orig_dtype_,
               ". Change dtypes before the first forward, or give a MixedPrecisionPolicy to fully_shard.");
   TORCH_CHECK(param_.storage().unsafeGetStorageImpl() == sharded_.storage().unsafeGetStorageImpl(), "The parameter '",
               fqn_, "' was given other data after the first forward (now ", param_.sizes(), " on ", param_.device(),
               ", before ", at::IntArrayRef(sharded_size_), " on ", sharded_.device(),
-              "), and FSDP would go on with the old. Change values in place (parameter.copy_(…) under no_grad), call "
+              "), but FSDP still uses the old data. Change values in place (parameter.copy_(…) under no_grad), call "
               "Module::to before the first forward, or fsdp::reset_sharded_params(module) after it.");
 }
 
 void FSDPParam::check_not_written() const {
   if (sharded_state_ != ShardedState::kUnsharded || shown_ != Shown::kUnsharded) return;
   const bool replaced = param_.storage().unsafeGetStorageImpl() != unsharded_.storage().unsafeGetStorageImpl();
-  TORCH_CHECK(!replaced && param_._version() == whole_version_, "The whole parameter '", fqn_, "' was ",
-              replaced ? "given other data" : "written to",
-              ", which would be lost: the shards are what lasts. Call FSDPModule::reshard() on its module first. (The "
-              "root's parameters stay whole after a forward until backward, or for good after one without gradients.)");
+  TORCH_CHECK(
+      !replaced && param_._version() == whole_version_, "The whole parameter '", fqn_, "' was ",
+      replaced ? "given other data" : "written to",
+      ". The change would be lost: only the shards are kept. Call FSDPModule::reshard() on its module first. (The "
+      "root's parameters stay whole after a forward until backward; after one without gradients they stay whole.)");
 }
 
 void FSDPParam::check_steppable() const {

@@ -23,29 +23,31 @@ namespace plimsoll::fsdp {
 class FSDPParamGroup;
 
 enum class ShardedState : std::uint8_t {
-  kSharded,             ///< The module shows the shard; nothing else of the parameter takes memory.
-  kShardedPostForward,  ///< Freed after forward but for a larger shard, over fewer ranks, that backward gathers from.
-  kUnsharded,           ///< The module shows the whole parameter; the shard is there beside it.
+  kSharded,             ///< The module has the shard; nothing else of the parameter takes memory.
+  kShardedPostForward,  ///< Freed after forward, except a larger shard over fewer ranks, which backward gathers.
+  kUnsharded,           ///< The module has the whole parameter; the shard exists beside it.
 };
 
-/// One parameter under FSDP: its shard, the whole of it while its module runs, and the gradients of both.
+/// One parameter under FSDP: its shard, the whole parameter while its module runs, and the gradients of both.
 /// Counterpart of FSDPParam (torch/distributed/fsdp/_fully_shard/_fsdp_param.py).
 ///
 /// [Note: One tensor, two forms]
-/// Python's modules are given another Parameter object for each form. A C++ module keeps handles to its parameter in
-/// its members, and so does the optimizer, so the object stays and its *data* changes (set_data): the shard or the
-/// whole. With the data goes what Python keeps on the two objects:
-///  - The whole parameter's storage is allocated once, and then freed and filled again, since autograd may have saved
-///    views of it; the version counter is the object's own and does not move.
+/// In Python, a module gets another Parameter object for each form. In C++, modules and optimizers keep handles to
+/// their parameter. So the object stays and its *data* changes (set_data): the shard or the whole. State that Python
+/// keeps on the two objects follows the data:
+///
+///  - The whole parameter's storage is allocated once, then freed and filled again, because autograd may have saved
+///    views of it. The version counter belongs to the object and does not change.
 ///  - `grad()` is the shard's gradient, except during backward. A hook on the parameter sees the first gradient of a
-///    backward, puts the shard's gradient aside, and shows the whole parameter's, if one is left from a backward that
-///    did not reduce. Post-backward removes it again. So `zero_grad()` is correct anywhere in the loop.
-///  - Hooks after accumulation belong to the shard's gradient: they too are put aside meanwhile, and called when the
-///    reduced gradient is there.
-///  - Each form has its own gradient accumulator. So a module that runs twice adds its gradients where Python does, for
-///    any dtypes of the two forms.
-///  - What is computed from the parameter at rest (a penalty on the weights, say) sees the shard, and its gradient is
-///    added to the shard's. It must not be mixed with the other form: that is noticed by the gradient's shape.
+///    backward, sets the shard's gradient aside, and shows the whole parameter's (if a backward that did not reduce
+///    left one). Post-backward removes it again. So `zero_grad()` is correct anywhere in the loop.
+///  - Hooks after accumulation belong to the shard's gradient: they are set aside too, and run when the reduced
+/// gradient
+///    exists.
+///  - Each form has its own gradient accumulator. So a module that runs twice adds its gradients in the same place as
+///    Python, for any dtypes of the two forms.
+///  - A value computed from the parameter at rest (for example a weight penalty) sees the shard, and its gradient is
+///    added to the shard's. It must not be mixed with the other form: the gradient's shape reveals that.
 class FSDPParam {
  public:
   struct Config {
@@ -57,19 +59,19 @@ class FSDPParam {
     AnyOffloadPolicy offload_policy;
   };
 
-  /// Shards the parameter at once. `name` is its name in its module; `group` outlives it.
+  /// Shards the parameter at once. `name` is its name in its module; `group` outlives this object.
   FSDPParam(at::Tensor param, std::string name, const Config& config, const FSDPParamGroup& group);
   ~FSDPParam();
   FSDPParam(const FSDPParam&) = delete;
   FSDPParam& operator=(const FSDPParam&) = delete;
 
-  /// The parameter as the module and the optimizer hold it.
+  /// The parameter object of the module and the optimizer.
   const at::Tensor& param() const { return param_; }
   const std::string& fqn() const { return fqn_; }
   const FSDPParamGroup& group() const { return group_; }
   void set_fqn(std::string fqn) { fqn_ = std::move(fqn); }
 
-  // --- What it is ------------------------------------------------------------------------------------------------
+  // --- Properties ------------------------------------------------------------------------------------------------
 
   const MeshInfo& mesh_info() const { return mesh_info_; }
   std::int64_t shard_dim() const { return shard_dim_; }
@@ -92,28 +94,28 @@ class FSDPParam {
   /// REQUIRES: all_gather_output() is filled, init_unsharded_param() was called.
   void to_unsharded();
 
-  /// The dtypes in effect; at the first forward, since modules may change their parameters' dtypes until then.
+  /// The dtypes in effect; set in the first forward, because modules may change their parameters' dtypes until then.
   void init_dtype_attrs(const MixedPrecisionPolicy& mp_policy);
-  /// Takes up data that the parameter was given since (by Module::to, by loading, by materialising it from meta).
+  /// Adopts new data of the parameter (from Module::to, from loading, from materialising on meta).
   void reset_sharded_param();
-  /// Throws where the shard that the module shows is no longer the one that would be gathered.
+  /// Throws if the module's shard is not the one that would be gathered.
   void check_unchanged() const;
-  /// Throws where the whole parameter was written to, or replaced: nobody would carry that over to the shards.
+  /// Throws if the whole parameter was written to or replaced: the shards would not receive the change.
   void check_not_written() const;
-  /// Throws where an optimizer would step on the whole parameter with the shard's gradient.
+  /// Throws if an optimizer would step on the whole parameter with the shard's gradient.
   void check_steppable() const;
 
   // --- All-gather ------------------------------------------------------------------------------------------------
 
-  /// Flat, on the device, in the dtype that travels.
+  /// Flat, on the device, in the dtype of the all-gather.
   at::Tensor all_gather_input() const;
-  /// Flat, padded, as stored: what a copy of many parameters at once starts from. REQUIRES: not unsharded.
+  /// Flat, padded, in the stored dtype: the source for a copy of many parameters at once. REQUIRES: not unsharded.
   const at::Tensor& flat_shard() const;
   const at::Tensor& sharded_param_data() const { return sharded_param_data_; }
   const at::Tensor& post_forward_data() const { return post_forward_data_; }
   /// Flat: the shards of all ranks. Undefined before the first all-gather.
   const at::Tensor& all_gather_output() const { return all_gather_output_; }
-  /// Gives it memory, where it was freed.
+  /// Allocates it if it was freed.
   void alloc_all_gather_output();
   void init_all_gather_output(std::int64_t numel, at::ScalarType dtype, int world_size, at::Device device);
   void init_unsharded_param();
@@ -122,23 +124,23 @@ class FSDPParam {
 
   // --- Gradients -------------------------------------------------------------------------------------------------
 
-  /// The shard's gradient, and the whole parameter's; undefined where there is none.
+  /// The shard's gradient and the whole parameter's; undefined if absent.
   at::Tensor sharded_grad() const;
   at::Tensor unsharded_grad() const;
   void clear_unsharded_grad();
   at::Tensor unsharded_accumulated_grad;  ///< In the reduce dtype, from backwards that did not reduce.
   void accumulate_unsharded_grad_if_needed();
   void to_accumulated_grad_if_needed();
-  /// Gradients of the whole parameter will come though it is not gathered.
+  /// Announces gradients of the whole parameter although it is not gathered.
   void expect_unsharded_grad() { expects_unsharded_grad_ = true; }
-  /// `grad()` of the parameter is the shard's again.
+  /// Makes `grad()` of the parameter return the shard's gradient again.
   void show_sharded_grad();
   /// REQUIRES: show_sharded_grad() was called since the last backward.
   void set_sharded_grad(at::Tensor grad);
   bool has_post_accumulate_grad_hooks() const;
   void run_post_accumulate_grad_hooks();
 
-  Event grad_offload_event;  ///< When the gradient's copy to the CPU is there.
+  Event grad_offload_event;  ///< The end of the gradient's copy to the CPU.
 
  private:
   enum class Shown : std::uint8_t { kSharded, kPostForward, kUnsharded };
@@ -171,16 +173,16 @@ class FSDPParam {
   ShardedState sharded_state_ = ShardedState::kSharded;
   Shown shown_ = Shown::kUnsharded;
   at::Tensor sharded_param_data_;  // Flat, padded.
-  at::Tensor sharded_;             // What the module shows of it.
+  at::Tensor sharded_;             // The view of it that the module has.
   at::Tensor post_forward_data_;   // Flat; from kShardedPostForward until the parameter is whole again.
   at::Tensor all_gather_output_;
   at::Tensor unsharded_;  // A view of it in the parameter's shape.
 
-  std::int64_t whole_version_ = 0;  // Of the parameter, when it became whole.
+  std::int64_t whole_version_ = 0;  // The parameter's version when it became whole.
 
   bool shows_unsharded_grad_ = false;
   bool expects_unsharded_grad_ = false;
-  at::Tensor hidden_grad_;  // That of the form that is not shown.
+  at::Tensor hidden_grad_;  // The gradient of the other form.
   std::unique_ptr<torch::autograd::PostAccumulateGradHook> hidden_post_accumulate_hooks_;
   c10::weak_intrusive_ptr<torch::autograd::Node> hidden_accumulator_{c10::intrusive_ptr<torch::autograd::Node>()};
   nn::HookHandle gradient_hook_;
@@ -189,7 +191,7 @@ class FSDPParam {
   std::shared_ptr<FSDPParam*> self_ = std::make_shared<FSDPParam*>(this);
 };
 
-/// What FSDP keeps of a parameter, in whatever module; null where it manages it not. Valid as long as its module lives.
+/// FSDP's object for a parameter of any module; null if FSDP does not manage it. Valid while its module lives.
 const FSDPParam* managed(const at::Tensor& param);
 
 }  // namespace plimsoll::fsdp

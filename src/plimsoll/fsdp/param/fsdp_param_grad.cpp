@@ -12,7 +12,7 @@
 namespace plimsoll::fsdp {
 
 void FSDPParam::register_gradient_hook() {
-  // Not once for all: parameters may be frozen and thawed at any time.
+  // Checked each time: parameters may be frozen and unfrozen at any time.
   if (gradient_hook_registered_ || !param_.requires_grad()) return;
   gradient_hook_ = nn::register_tensor_hook(param_, [this](const at::Tensor& gradient) {
     on_gradient(gradient);
@@ -24,11 +24,10 @@ void FSDPParam::register_gradient_hook() {
 void FSDPParam::on_gradient(const at::Tensor& gradient) {
   const bool of_shard = gradient.sizes() == at::IntArrayRef(sharded_size_);
   if (shown_ != Shown::kUnsharded && !expects_unsharded_grad_ && of_shard) return;  // Computed at rest.
-  TORCH_CHECK(
-      gradient.sizes() == at::IntArrayRef(orig_size_), "A gradient of shape ", gradient.sizes(),
-      " came to the parameter '", fqn_, "', which is whole now and has shape ", at::IntArrayRef(orig_size_),
-      ": something was computed from its shard, outside of its module's forward. Do that backward while the module "
-      "is at rest, or call unshard() before computing it.");
+  TORCH_CHECK(gradient.sizes() == at::IntArrayRef(orig_size_), "A gradient of shape ", gradient.sizes(),
+              " came to the parameter '", fqn_, "', which is whole now and has shape ", at::IntArrayRef(orig_size_),
+              ": a value was computed from its shard, outside its module's forward. Run that backward while the module "
+              "is at rest, or call unshard() before computing it.");
   const GroupScope scope(group_);
   tell(MemoryUse::kUnshardedGrad, gradient);
   show_unsharded_grad();
@@ -36,11 +35,12 @@ void FSDPParam::on_gradient(const at::Tensor& gradient) {
 
 void FSDPParam::show_unsharded_grad() {
   if (shows_unsharded_grad_) return;
-  // Post-backward shows the shard's again. Where none comes, or the gradient came after it, the end of backward does.
+  // Post-backward shows the shard's gradient again. Without one, or if the gradient comes later, the end of backward
+  // does.
   nn::queue_callback([self = self_] {
     if (*self != nullptr) (*self)->show_sharded_grad();
   });
-  // A module that does not unshard in backward has the whole parameter's shape, without its memory, for its gradient.
+  // A module that does not unshard in backward gets the whole parameter's shape, without memory, for its gradient.
   if (shown_ != Shown::kUnsharded && unsharded_.defined()) show(Shown::kUnsharded, unsharded_);
   std::swap(hidden_grad_, param_.mutable_grad());
   std::swap(hidden_post_accumulate_hooks_, torch::autograd::impl::post_acc_grad_hooks(param_));
@@ -103,7 +103,7 @@ bool FSDPParam::has_post_accumulate_grad_hooks() const {
 void FSDPParam::run_post_accumulate_grad_hooks() {
   const auto& hooks = torch::autograd::impl::post_acc_grad_hooks(param_);
   if (!hooks) return;
-  // They see the shard, also where the parameter stays whole after backward.
+  // The hooks see the shard, also if the parameter stays whole after backward.
   const bool whole = shown_ == Shown::kUnsharded;
   if (whole) show(Shown::kSharded, sharded_);
   (*hooks)(param_);

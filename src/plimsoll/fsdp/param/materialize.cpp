@@ -22,10 +22,10 @@ void for_each_state(torch::nn::Module& root, Fn fn) {
 
 using Seen = std::unordered_set<const void*>;
 
-// A parameter of several modules gets new memory at each of them, as from torch: the last is what stays, and what the
-// allocator keeps of the others is seen in reserved memory.
+// A parameter of several modules gets new memory at each module, as in torch. The last allocation stays; the others
+// remain in the allocator's cache and count as reserved.
 void give_memory(const at::Tensor& tensor, at::Device device) {
-  // set_data refuses the way from meta.
+  // set_data refuses to change from meta.
   const at::Tensor data = at::empty_like(tensor.variable_data(), tensor.options().device(device));
   tensor.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
 }
@@ -36,7 +36,7 @@ void reset(FSDPState& state) {
   }
 }
 
-// In the order of torch.nn.Module._apply and FSDPModule._apply: shards are padded as soon as their module has memory.
+// In the order of torch.nn.Module._apply and FSDPModule._apply: shards are padded when their module has memory.
 void give_memory(torch::nn::Module& module, at::Device device, Seen& seen) {
   if (!seen.insert(&module).second) return;
   const auto state = FSDPState::of(module);

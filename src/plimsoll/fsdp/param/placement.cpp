@@ -13,7 +13,7 @@ ShardPlacementResult resolve_shard_placement(const ShardPlacementFn& fn, const a
     TORCH_CHECK_VALUE(
         result->mesh_info != nullptr,
         "Expected shard_placement_fn to name a mesh in its ShardPlacementResult for the parameter of shape ",
-        parameter.sizes(), ", found none. Return a Shard to keep to the mesh given to fully_shard.");
+        parameter.sizes(), ", found none. Return a Shard to use the mesh given to fully_shard.");
     return *result;
   }
   return {.placement = std::nullopt, .mesh_info = default_mesh_info};

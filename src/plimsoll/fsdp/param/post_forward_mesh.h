@@ -5,7 +5,7 @@
 
 namespace plimsoll::fsdp {
 
-/// Over which ranks parameters stay sharded after forward: those of `mesh_info`, fewer, or null where they stay whole.
+/// The ranks over which parameters are sharded after forward: those of `mesh_info`, fewer, or null if they stay whole.
 /// Mirrors _get_post_forward_mesh_info (torch 2.13).
 MeshInfo post_forward_mesh(const ReshardAfterForward& reshard_after_forward, const MeshInfo& mesh_info);
 

@@ -8,12 +8,12 @@
 
 namespace plimsoll::fsdp {
 
-/// Where a rank's part of a dimension lies when it is split like torch.chunk splits it: parts of equal length, the last
-/// one shorter, ranks after it with nothing. Computed, not split: the cost does not grow with the number of ranks.
+/// The range of a rank's part of a dimension, split like torch.chunk: parts of equal length, then a shorter one, then
+/// empty ones. Computed, not split: the cost does not grow with the number of ranks.
 struct ChunkRange {
   std::int64_t start;
   std::int64_t length;
-  std::int64_t padded_length;  ///< That of the first part.
+  std::int64_t padded_length;  ///< The length of the first part.
 };
 
 inline ChunkRange chunk_range(std::int64_t size, int chunks, int index) {

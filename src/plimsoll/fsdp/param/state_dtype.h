@@ -8,7 +8,7 @@
 
 namespace plimsoll::fsdp {
 
-/// Throws for dtypes that safetensors files have no word for (complex, quantised), naming the tensor.
+/// Throws, with the tensor's name, for dtypes that safetensors files cannot have (complex, quantised).
 safetensors::Dtype to_file_dtype(at::ScalarType dtype, std::string_view tensor);
 at::ScalarType to_torch_dtype(safetensors::Dtype dtype);
 

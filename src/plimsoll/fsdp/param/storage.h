@@ -2,15 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 
-/// The unsharded parameter's storage lives on while its memory comes and goes: autograd keeps views of it, and they
-/// must see the memory that is there at backward.
+/// The unsharded parameter's storage stays while its memory is freed and allocated again: autograd keeps views of it,
+/// and they must see the memory that exists in backward.
 namespace plimsoll::fsdp {
 
-/// Gives the tensor's storage memory for its elements, unless it has that already. The contents are undefined.
-/// Like an allocation: on the current stream.
+/// Allocates memory for the tensor's elements in its storage, if it has none. The contents are undefined. Allocates on
+/// the current stream.
 void alloc_storage(const at::Tensor& tensor);
 
-/// Takes the memory of the tensor's storage away.
+/// Frees the memory of the tensor's storage.
 void free_storage(const at::Tensor& tensor);
 
 }  // namespace plimsoll::fsdp
