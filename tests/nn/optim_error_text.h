@@ -4,7 +4,7 @@
 
 #include <string>
 
-/// What a call throws, without the backtrace; empty where it throws nothing.
+/// The message of a call's exception, without the backtrace; empty if it does not throw.
 template <class Call>
 std::string error_text(Call&& call) {
   try {

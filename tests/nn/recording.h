@@ -30,7 +30,7 @@ inline bool same_bits(const Gradients& a, const Gradients& b) {
   return true;
 }
 
-/// What the function throws, in its own words; empty where it throws nothing.
+/// The message of the exception that the function throws; empty if it does not throw.
 template <class Function>
 std::string message_of(const Function& function) {
   try {
@@ -43,7 +43,7 @@ std::string message_of(const Function& function) {
   return "";
 }
 
-/// The names of the operators that reach the backends on this thread while it lives.
+/// Records the names of the operators that reach the backends on this thread.
 class CallLog final : public DispatchMode {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
@@ -57,7 +57,7 @@ class CallLog final : public DispatchMode {
   DispatchModeScope scope_{ModeLevel::kBelowAutograd, *this};
 };
 
-/// bfloat16 autocast on the CPU while it lives.
+/// bfloat16 autocast on the CPU for a scope.
 class CpuAutocast {
  public:
   CpuAutocast() {
@@ -73,7 +73,7 @@ class CpuAutocast {
   CpuAutocast& operator=(const CpuAutocast&) = delete;
 };
 
-/// An autograd function that asks for its saved tensor twice.
+/// An autograd function that unpacks its saved tensor twice.
 struct UnpacksTwice : torch::autograd::Function<UnpacksTwice> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});

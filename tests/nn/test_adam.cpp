@@ -30,30 +30,29 @@ at::Tensor step_state(const Optimizer& optimizer) { return optimizer.export_stat
 
 }  // namespace
 
-TEST_CASE("Adam refuses options out of range, and says which") {
-  CHECK(refusal({.lr = -0.5}) == "Adam's lr is -0.5, and has to be at least 0");
-  CHECK(refusal({.lr = std::numeric_limits<double>::quiet_NaN()}) == "Adam's lr is nan, and has to be at least 0");
-  CHECK(refusal({.betas = {1, 0.5}}) == "Adam's betas[0] is 1, and has to be in [0, 1)");
-  CHECK(refusal({.betas = {0.5, -1}}) == "Adam's betas[1] is -1, and has to be in [0, 1)");
-  CHECK(refusal({.eps = -1}) == "Adam's eps is -1, and has to be at least 0");
-  CHECK(refusal({.weight_decay = -1}) == "Adam's weight_decay is -1, and has to be at least 0");
+TEST_CASE("Adam refuses options out of range by name") {
+  CHECK(refusal({.lr = -0.5}) == "Adam's lr is -0.5, but has to be at least 0");
+  CHECK(refusal({.lr = std::numeric_limits<double>::quiet_NaN()}) == "Adam's lr is nan, but has to be at least 0");
+  CHECK(refusal({.betas = {1, 0.5}}) == "Adam's betas[0] is 1, but has to be in [0, 1)");
+  CHECK(refusal({.betas = {0.5, -1}}) == "Adam's betas[1] is -1, but has to be in [0, 1)");
+  CHECK(refusal({.eps = -1}) == "Adam's eps is -1, but has to be at least 0");
+  CHECK(refusal({.weight_decay = -1}) == "Adam's weight_decay is -1, but has to be at least 0");
   CHECK(refusal({.lr = 0, .betas = {0, 0}, .eps = 0}).empty());
-  CHECK(error_text([] { AdamW({parameter()}, {.lr = -1}); }) == "Adam's lr is -1, and has to be at least 0");
+  CHECK(error_text([] { AdamW({parameter()}, {.lr = -1}); }) == "Adam's lr is -1, but has to be at least 0");
 }
 
 TEST_CASE("Adam refuses complex parameters") {
   const at::Tensor complex = at::zeros({2}, at::kComplexFloat).set_requires_grad(true);
   CHECK(error_text([&] { Adam({complex}); }) ==
-        "Adam steps real parameters, and one of shape [2] is ComplexFloat: keep it as a real parameter with a last "
-        "dimension "
-        "of 2 and use at::view_as_complex in the forward");
+        "Adam steps real parameters, but one of shape [2] is ComplexFloat: keep it as a real parameter with a last "
+        "dimension of 2 and use at::view_as_complex in the forward");
 }
 
 TEST_CASE("Adam refuses sparse gradients") {
   const at::Tensor sparse = parameter();
   sparse.mutable_grad() = at::ones({3}).to_sparse();
   CHECK(error_text([&] { AdamW({sparse}).step(); }) ==
-        "AdamW steps dense gradients, and that of a parameter of shape [3] is sparse: make it dense, or use SGD for "
+        "AdamW steps dense gradients, but that of a parameter of shape [3] is sparse: make it dense, or use SGD for "
         "the group");
 }
 
@@ -86,7 +85,7 @@ TEST_CASE("the fused form is refused for parameters that are not floating-point 
       "Float on meta. Choose Implementation::kForeach or kForLoop for its group");
 }
 
-TEST_CASE("a parameter without a gradient is left alone and gets no state") {
+TEST_CASE("a parameter without a gradient is unchanged and gets no state") {
   const at::Tensor with = parameter(), without = parameter();
   without.mutable_grad().reset();
   AdamW optimizer({with, without});
@@ -95,9 +94,9 @@ TEST_CASE("a parameter without a gradient is left alone and gets no state") {
   CHECK(optimizer.export_state().entries.size() == 3);
 }
 
-TEST_CASE("the step count is kept on CPU unless the step is capturable or fused") {
+TEST_CASE("the step count is on the CPU unless the step is capturable or fused") {
   if (!at::globalContext().hasCUDA()) {
-    MESSAGE("left out: torch is not a CUDA build");
+    MESSAGE("skipped: torch is not a CUDA build");
     return;
   }
   for (const auto form : {Implementation::kDefault, Implementation::kForLoop, Implementation::kForeach}) {

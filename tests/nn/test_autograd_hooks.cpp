@@ -33,7 +33,7 @@ struct MultiGradLog {
 
 }  // namespace
 
-TEST_CASE("a tensor hook sees and replaces the gradient until it is removed, also by itself") {
+TEST_CASE("a tensor hook sees and replaces the gradient until it is removed, also from within itself") {
   const at::Tensor x = leaf();
   int calls = 0;
   nn::HookHandle handle = nn::register_tensor_hook(x, [&](const at::Tensor& gradient) {
@@ -46,8 +46,8 @@ TEST_CASE("a tensor hook sees and replaces the gradient until it is removed, als
   CHECK(at::equal(x.grad(), at::full({2}, 21.0)));
 }
 
-TEST_CASE("hooks of ours and of others on one tensor run in the order of their coming") {
-  // As Python's are: one object for all of a tensor's, in the node's list where the first of them came.
+TEST_CASE("hooks of ours and of others on one tensor run in the order of registration") {
+  // Like Python's: one object for all of a tensor's hooks, in the node's list at the position of the first.
   struct Others : torch::autograd::FunctionPreHook {
     explicit Others(Log& log) : log(log) {}
     torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
@@ -73,7 +73,7 @@ TEST_CASE("hooks of ours and of others on one tensor run in the order of their c
   CHECK(log == Log{"first", "theirs", "last"});
 }
 
-TEST_CASE("a hook on what an operator made replaces its gradient") {
+TEST_CASE("a hook on an operator's result replaces its gradient") {
   const at::Tensor x = leaf();
   const at::Tensor y = x * 2;
   nn::register_tensor_hook(y, [](const at::Tensor& gradient) { return gradient * 10; });
@@ -90,14 +90,14 @@ TEST_CASE("a hook's handle may outlive the tensor") {
   multi.remove();
 }
 
-TEST_CASE("a tensor without gradient cannot have a hook") {
+TEST_CASE("a tensor that requires no gradient cannot have a hook") {
   CHECK(message_of([] { nn::register_tensor_hook(at::ones({2, 3}), [](const at::Tensor& g) { return g; }); }) ==
         "Expected a tensor that requires a gradient, found one of shape [2, 3] that does not: its hook would never "
         "run. Call "
         "requires_grad_() on it first.");
 }
 
-TEST_CASE("post-accumulate hooks run in order, after accumulation, beside one that torch has already") {
+TEST_CASE("post-accumulate hooks run in order, after accumulation, beside torch's existing hook") {
   struct Native final : torch::autograd::PostAccumulateGradHook {
     explicit Native(Log& log) : log(log) {}
     void operator()(const at::Tensor&) override { log.push_back("native"); }
@@ -119,15 +119,15 @@ TEST_CASE("post-accumulate hooks run in order, after accumulation, beside one th
   CHECK(log == Log{"native", "first 2", "second", "native", "second"});
 }
 
-TEST_CASE("only a leaf that needs a gradient can have a post-accumulate hook") {
+TEST_CASE("only a leaf that requires a gradient can have a post-accumulate hook") {
   const auto add = [](const at::Tensor& tensor) {
     return message_of([&] { nn::register_post_accumulate_grad_hook(tensor, [](const at::Tensor&) {}); });
   };
-  CHECK(add(at::ones({2})).find("found a tensor of shape [2] that requires none") != std::string::npos);
+  CHECK(add(at::ones({2})).find("found a tensor of shape [2] that does not require one") != std::string::npos);
   CHECK(add(leaf() * 2).find("found a tensor of shape [2] that an operator made") != std::string::npos);
 }
 
-TEST_CASE("a multi-grad hook runs once per pass, when the gradients of all tensors the pass reaches are there") {
+TEST_CASE("a multi-grad hook runs once per pass, after the gradients of all tensors that the pass reaches") {
   // The example of torch's documentation of register_multi_grad_hook, with its results.
   const at::Tensor a = leaf();
   const at::Tensor b = leaf();
@@ -154,7 +154,7 @@ TEST_CASE("a multi-grad hook of leaves works in one graph after another") {
   CHECK(log.calls == std::vector<std::vector<bool>>{{true, true}, {true, true}, {true, false}});
 }
 
-TEST_CASE("in mode kAny the first gradient of each pass counts, and tensors without gradient are passed over") {
+TEST_CASE("in mode kAny the first gradient of each pass counts, and tensors without gradient are ignored") {
   const at::Tensor a = leaf();
   const at::Tensor b = leaf();
   MultiGradLog log;
@@ -170,7 +170,7 @@ TEST_CASE("in mode kAll a tensor without gradient is an error") {
         }).find("found tensor 1 of shape [3], which does not: leave it out") != std::string::npos);
 }
 
-TEST_CASE("a multi-grad hook counts leaves whose gradient grad() was asked for, and no others") {
+TEST_CASE("a multi-grad hook counts only leaves whose gradient grad() computes") {
   const at::Tensor a = leaf();
   const at::Tensor b = leaf();
   const at::Tensor c = a * 2;
@@ -182,7 +182,7 @@ TEST_CASE("a multi-grad hook counts leaves whose gradient grad() was asked for, 
   CHECK(log.calls == std::vector<std::vector<bool>>{{true, true, true}, {false, true, false}, {true, false, true}});
 }
 
-TEST_CASE("in_backward is true in hooks and nowhere else, and queued callbacks run at the end of the pass") {
+TEST_CASE("in_backward is true only in hooks, and queued callbacks run at the end of the pass") {
   const at::Tensor x = leaf();
   Log log;
   nn::register_tensor_hook(x, [&](const at::Tensor&) {

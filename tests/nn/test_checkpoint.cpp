@@ -29,7 +29,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Block, nn::Hooked<BlockImpl>);
 
-// Runs three blocks as `run(block, x)` says, and returns the loss and all gradients, that of the input last.
+// Runs three blocks with `run(block, x)`; returns the loss and all gradients, that of the input last.
 template <class Run>
 Gradients train(const Run& run) {
   at::manual_seed(7);
@@ -62,7 +62,7 @@ TEST_CASE("without early stop the numbers are the same") {
                   })));
 }
 
-TEST_CASE("without the random numbers of the first run dropout differs") {
+TEST_CASE("with preserve_rng_state off, dropout differs") {
   CHECK_FALSE(same_bits(plain(), train([](Block& block, const at::Tensor& x) {
                           return nn::checkpoint_with({.preserve_rng_state = false}, block, x);
                         })));
@@ -98,7 +98,7 @@ TEST_CASE("selective checkpoints give the same numbers") {
   }
 }
 
-TEST_CASE("random numbers drawn around a recomputation are not disturbed by it") {
+TEST_CASE("a recomputation does not change the random numbers around it") {
   const auto draw = [](bool checkpointed) {
     at::manual_seed(3);
     nn::Dropout dropout(0.5);
@@ -110,7 +110,7 @@ TEST_CASE("random numbers drawn around a recomputation are not disturbed by it")
   CHECK(at::equal(draw(true), draw(false)));
 }
 
-TEST_CASE("early stop ends a recomputation before the operators that nobody needs") {
+TEST_CASE("early stop ends a recomputation before operators without a needed result") {
   const auto recomputed = [](bool early_stop) {
     const at::Tensor x = at::ones({4}).requires_grad_();
     const at::Tensor y = nn::checkpoint_with(
@@ -119,7 +119,7 @@ TEST_CASE("early stop ends a recomputation before the operators that nobody need
     y.sum().backward();
     return calls.names;
   };
-  // Backward of sin needs its argument, which is there before any operator has run.
+  // Backward of sin needs its argument, which exists before any operator has run.
   const auto stopped = recomputed(true);
   const auto whole = recomputed(false);
   CHECK(std::ranges::count(stopped, "aten::sin") == 0);
@@ -127,7 +127,7 @@ TEST_CASE("early stop ends a recomputation before the operators that nobody need
   CHECK(std::ranges::count(whole, "aten::neg") - std::ranges::count(stopped, "aten::neg") == 2);
 }
 
-TEST_CASE("a checkpoint saves its argument and nothing else") {
+TEST_CASE("a checkpoint saves only its argument") {
   std::size_t saved = 0;
   const nn::SavedTensorHooks count(
       [&](const at::Tensor& tensor) {
@@ -210,7 +210,7 @@ TEST_CASE("without gradients a checkpoint is a plain call") {
   CHECK_FALSE(y.requires_grad());
 }
 
-TEST_CASE("arguments and results of any kind pass through") {
+TEST_CASE("arguments and results of any kind are passed on") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   const std::vector<at::Tensor> list{at::full({4}, 2.0), at::full({4}, 3.0)};
   const auto [y, n] = nn::checkpoint(
@@ -225,7 +225,7 @@ TEST_CASE("arguments and results of any kind pass through") {
   CHECK(at::equal(x.grad(), x.detach().exp() * 2 * 3 * 0.5));
 }
 
-TEST_CASE("autocast of the first run holds in recomputation") {
+TEST_CASE("recomputation has the autocast state of the first run") {
   const at::Tensor x = at::ones({4, 4}).requires_grad_();
   std::vector<at::ScalarType> dtypes;
   at::Tensor y;
@@ -244,7 +244,7 @@ TEST_CASE("autocast of the first run holds in recomputation") {
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST_CASE("the device scope of the first run holds in recomputation") {
+TEST_CASE("recomputation has the device scope of the first run") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   std::vector<at::DeviceType> devices;
   at::Tensor y;

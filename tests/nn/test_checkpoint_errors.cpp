@@ -11,7 +11,7 @@
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::message_of;
 
-TEST_CASE("an exception in the first run leaves hooks, contexts and gradients as they were") {
+TEST_CASE("an exception in the first run restores hooks, contexts and gradients") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   CHECK_THROWS(nn::checkpoint_with(
       {.policy = nn::save_operators({"aten::sin"})},
@@ -24,7 +24,7 @@ TEST_CASE("an exception in the first run leaves hooks, contexts and gradients as
   CHECK(at::equal(x.grad(), x.detach().exp()));
 }
 
-TEST_CASE("what recomputation throws reaches the caller of backward, and the next pass works") {
+TEST_CASE("an exception in recomputation reaches the caller of backward, and the next pass works") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   int runs = 0;
   const at::Tensor y = nn::checkpoint(
@@ -39,13 +39,13 @@ TEST_CASE("what recomputation throws reaches the caller of backward, and the nex
   CHECK(at::equal(x.grad(), x.detach().exp()));
 }
 
-TEST_CASE("a recomputed tensor of another shape is an error that says which and how") {
+TEST_CASE("a recomputed tensor of another shape is an error with its number and both shapes") {
   int runs = 0;
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint(
       [&](const at::Tensor& x) { return (runs++ == 0 ? x.expand({2, 4}) : x.expand({3, 4})).sin().sum(); }, x);
   const std::string message = message_of([&] { y.backward(); });
-  CHECK(message.find("made other tensors than the first run") != std::string::npos);
+  CHECK(message.find("made different tensors than the first run") != std::string::npos);
   CHECK(message.find("tensor 0: [2, 4] Float on cpu first, [3, 4] Float on cpu recomputed") != std::string::npos);
 }
 
@@ -75,19 +75,19 @@ TEST_CASE("a recomputation that saves fewer tensors is an error with both counts
         std::string::npos);
 }
 
-TEST_CASE("a recomputation that saves more tensors is an error where it is not stopped before") {
+TEST_CASE("a recomputation that saves more tensors is an error without early stop") {
   int runs = 0;
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint_with(
       {.early_stop = false}, [&](const at::Tensor& x) { return runs++ == 0 ? x.sin() : x.sin().sin(); }, x);
-  CHECK(message_of([&] { y.sum().backward(); }).find("saves more tensors for backward than the 1 of the first run") !=
+  CHECK(message_of([&] { y.sum().backward(); }).find("saved more tensors for backward than the 1 of the first run") !=
         std::string::npos);
 }
 
-TEST_CASE("a saved tensor asked for twice in one pass is an error") {
+TEST_CASE("unpacking a saved tensor twice in one pass is an error") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint([](const at::Tensor& x) { return nn::test::UnpacksTwice::apply(x); }, x);
-  CHECK(message_of([&] { y.sum().backward(); }).find("asked for twice in one backward pass") != std::string::npos);
+  CHECK(message_of([&] { y.sum().backward(); }).find("unpacked twice in one backward pass") != std::string::npos);
 }
 
 TEST_CASE("context_fn and policy together are an error") {

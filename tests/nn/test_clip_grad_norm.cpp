@@ -25,7 +25,7 @@ double gradient_of(const at::Tensor& tensor) { return tensor.grad()[0].item().to
 
 }  // namespace
 
-TEST_CASE("gradients above the norm are scaled down, and those below it left as they are") {
+TEST_CASE("gradients above the norm are scaled down, and smaller ones are unchanged") {
   const std::vector<at::Tensor> parameters = {parameter(3), at::ones({1}).set_requires_grad(true), parameter(4)};
   CHECK(clip_grad_norm_(parameters, 10).item().toDouble() == 5);
   CHECK(gradient_of(parameters[0]) == 3);
@@ -40,19 +40,18 @@ TEST_CASE("without gradients the norm is 0") {
   CHECK(clip_grad_norm_({at::ones({1})}, 1).item().toDouble() == 0);
 }
 
-TEST_CASE("a norm that is not finite is an error only where that was asked for") {
+TEST_CASE("a norm that is not finite is an error only on request") {
   const std::vector<at::Tensor> parameters = {parameter(std::numeric_limits<double>::infinity())};
-  CHECK(
-      error_text([&] { clip_grad_norm_(parameters, 1, {.error_if_nonfinite = true}); }) ==
-      "the norm of order 2 of the gradients is inf, and gradients cannot be clipped by it. Look for the operation that "
-      "overflowed, or leave error_if_nonfinite at false to scale by it all the same");
+  CHECK(error_text([&] { clip_grad_norm_(parameters, 1, {.error_if_nonfinite = true}); }) ==
+        "the norm of order 2 of the gradients is inf, so they cannot be clipped. Look for the operation that "
+        "overflowed, or leave error_if_nonfinite at false to scale by it anyway");
   CHECK(clip_grad_norm_(parameters, 1).isinf().item().toBool());
 }
 
-TEST_CASE("foreach is refused where asked for on a device that has none of it") {
+TEST_CASE("foreach is refused on a device without foreach operators") {
   const std::vector<at::Tensor> parameters = {parameter(1, at::kMeta)};
   CHECK(error_text([&] { clip_grad_norm_(parameters, 1, {.foreach = true}); }) ==
-        "foreach was asked for, and there are no foreach operators on meta: leave the option out, or set it to false");
+        "foreach = true, but torch has no foreach operators on meta: leave the option out, or set it to false");
   CHECK(clip_grad_norm_(parameters, 1).is_meta());
 }
 

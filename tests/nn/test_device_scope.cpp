@@ -13,7 +13,7 @@
 
 namespace nn = plimsoll::nn;
 
-TEST_CASE("tensors made without a device land in the scope, all kinds of them") {
+TEST_CASE("all kinds of tensors made without a device are on the scope's device") {
   const nn::DeviceScope scope(at::kMeta);
   CHECK(at::empty({2}).is_meta());
   CHECK(at::zeros({2}).is_meta());
@@ -27,7 +27,7 @@ TEST_CASE("tensors made without a device land in the scope, all kinds of them") 
   CHECK(at::eye(3).is_meta());
 }
 
-TEST_CASE("a named device and the device of an argument count more than the scope") {
+TEST_CASE("an explicit device and the device of an argument override the scope") {
   const at::Tensor cpu = at::ones({2});
   const nn::DeviceScope scope(at::kMeta);
   CHECK(at::empty({2}, at::kCPU).is_cpu());
@@ -37,7 +37,7 @@ TEST_CASE("a named device and the device of an argument count more than the scop
   CHECK(cpu.to(at::kDouble).is_cpu());
 }
 
-TEST_CASE("what operators make inside of themselves stays where they put it") {
+TEST_CASE("tensors inside an operator ignore the scope") {
   const at::Tensor cpu = at::arange(6);
   const nn::DeviceScope scope(at::kMeta);
   CHECK(std::get<0>(at::unique_consecutive(cpu)).is_cpu());
@@ -59,7 +59,7 @@ TEST_CASE("of nested scopes the innermost counts, and the end of one restores th
   CHECK(at::empty({1}).is_cpu());
 }
 
-TEST_CASE("a scope holds for its own thread") {
+TEST_CASE("a scope affects only its own thread") {
   const nn::DeviceScope scope(at::kMeta);
   bool on_cpu = false;
   std::thread([&] { on_cpu = at::empty({1}).is_cpu(); }).join();
@@ -74,7 +74,7 @@ TEST_CASE("an exception ends the scope") {
   CHECK(at::empty({1}).is_cpu());
 }
 
-TEST_CASE("torch's modules of any size are built on meta, initialised by their own code") {
+TEST_CASE("torch's modules of any size can be built and initialised on meta") {
   const nn::DeviceScope scope(at::kMeta);
   torch::nn::Linear linear(16384, 53248);
   torch::nn::Embedding embedding(128256, 16384);

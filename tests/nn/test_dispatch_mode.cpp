@@ -27,7 +27,7 @@ struct Named final : nn::DispatchMode {
 
 }  // namespace
 
-TEST_CASE("a mode above autograd sees the call as it was made, one below what reaches the backend") {
+TEST_CASE("a mode above autograd sees the original call, one below it sees calls to the backend") {
   const at::Tensor x = at::ones({2, 2}).requires_grad_();
   Names log;
   Named above(log, "above");
@@ -40,7 +40,7 @@ TEST_CASE("a mode above autograd sees the call as it was made, one below what re
   CHECK(log == Names{"above::linear", "below::t", "below::mm"});
 }
 
-TEST_CASE("of nested modes the inner sees a call first, and calls that a mode makes are seen by the outer alone") {
+TEST_CASE("the inner of nested modes sees a call first, and only the outer one sees calls that a mode makes") {
   struct Doubling final : nn::DispatchMode {
     void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
       op.callBoxed(&stack);
@@ -55,7 +55,7 @@ TEST_CASE("of nested modes the inner sees a call first, and calls that a mode ma
   CHECK(std::ranges::count(outer.names, "aten::mul") == 1);
 }
 
-TEST_CASE("autograd works on below a mode") {
+TEST_CASE("autograd works below a mode") {
   const at::Tensor x = at::full({2}, 3.0).requires_grad_();
   const CallLog log;
   x.sin().sum().backward();
@@ -64,7 +64,7 @@ TEST_CASE("autograd works on below a mode") {
   CHECK(std::ranges::count(log.names, "aten::cos") == 2);  // One of backward, one of the check.
 }
 
-TEST_CASE("a mode that throws is in force for the next call again") {
+TEST_CASE("a mode that throws is active time for the next call") {
   struct Refusing final : nn::DispatchMode {
     void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) override {
       if (op.operator_name().name == "aten::neg") throw std::runtime_error("no");
@@ -78,7 +78,7 @@ TEST_CASE("a mode that throws is in force for the next call again") {
   CHECK_THROWS_AS(at::neg(x), std::runtime_error);
 }
 
-TEST_CASE("threads of autograd, which inherit the scope's key but not its modes, compute undisturbed") {
+TEST_CASE("autograd's threads, which inherit the scope's key but not its modes, compute normally") {
   if (!at::globalContext().hasCUDA()) return;
   const at::Tensor x = at::ones({2, 2}, at::kCUDA).requires_grad_();
   const CallLog log;
@@ -86,7 +86,7 @@ TEST_CASE("threads of autograd, which inherit the scope's key but not its modes,
   CHECK(x.grad().defined());
 }
 
-TEST_CASE("a mode for backward sees what threads of autograd compute for a scope") {
+TEST_CASE("a mode for backward sees the calls of autograd's threads for a scope") {
   if (!at::globalContext().hasCUDA()) return;
   struct Counting final : nn::DispatchMode {
     std::atomic<int> products = 0;
@@ -106,9 +106,9 @@ TEST_CASE("a mode for backward sees what threads of autograd compute for a scope
   CHECK(counting.products == 3);
 }
 
-TEST_CASE("a dispatch key that another library uses is not taken") {
+TEST_CASE("a dispatch key that another library uses is refused") {
   const std::string message =
       plimsoll::nn::test::message_of([] { nn::require_free_key(c10::DispatchKey::BackendSelect); });
-  CHECK(message.find("Expected the dispatch key BackendSelect to be free for dispatch modes, found a fallback") !=
+  CHECK(message.find("Expected the dispatch key BackendSelect to be free for dispatch modes, but another library") !=
         std::string::npos);
 }

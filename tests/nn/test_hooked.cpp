@@ -124,7 +124,7 @@ TEST_CASE("hooks see and replace the tensors of arguments and results of any kin
   CHECK(sum == 8);
 }
 
-TEST_CASE("empty optionals and undefined tensors are not among the tensors") {
+TEST_CASE("hooks do not see empty optionals and undefined tensors") {
   Mixed module;
   std::size_t seen = 0;
   module->register_forward_pre_hook([&](Module&, nn::Tensors& arguments) { seen = arguments.size(); });
@@ -134,8 +134,7 @@ TEST_CASE("empty optionals and undefined tensors are not among the tensors") {
   CHECK(seen == 3);
 }
 
-TEST_CASE(
-    "a non-constant reference stays the caller's object, with hooks and without, and forward may return nothing") {
+TEST_CASE("a non-constant reference is the caller's object, with and without hooks, and forward may return nothing") {
   Void module;
   at::Tensor x = at::ones({1});
   module->forward(x);
@@ -148,7 +147,7 @@ TEST_CASE(
   CHECK(results_seen == 0);
 }
 
-TEST_CASE("an argument taken by value lives until the call returns, with hooks and without") {
+TEST_CASE("an argument taken by value lives until the call returns, with and without hooks") {
   Dropping module;
   module->forward(at::ones({1}));
   CHECK(module->argument_alive);
@@ -158,7 +157,7 @@ TEST_CASE("an argument taken by value lives until the call returns, with hooks a
   CHECK(module->argument_alive);
 }
 
-TEST_CASE("hooked modules run in torch's and in our Sequential, nested, and in AnyModule") {
+TEST_CASE("hooked modules run in torch's Sequential and in ours, nested, and in AnyModule") {
   nn::Linear linear(2, 2);
   nn::ReLU relu;
   int& linear_calls = count_calls(linear);
@@ -178,7 +177,7 @@ TEST_CASE("hooked modules run in torch's and in our Sequential, nested, and in A
   CHECK(ours->named_children().contains("relu"));
 }
 
-TEST_CASE("a hooked Sequential takes and gives what its modules do through forward_as") {
+TEST_CASE("forward_as of a hooked Sequential takes and returns the types of its modules") {
   Scale scale;
   nn::Sequential sequential(scale);
   std::size_t seen = 0;
@@ -217,7 +216,7 @@ TEST_CASE("torch's modules with default arguments can be hooked") {
   CHECK(seen == 2);
 }
 
-TEST_CASE("a default value that was not declared is an error that says how to declare it") {
+TEST_CASE("an undeclared default value is an error that says how to declare it") {
   Undeclared module;
   CHECK(module(at::ones({1}), 2.0).item<float>() == 2);
   const std::string message = message_of([&] { module(at::ones({1})); });
@@ -262,7 +261,7 @@ TEST_CASE("loss and gradients are bit-equal with and without hooks") {
   CHECK(plimsoll::nn::test::same_bits(plain, hooked));
 }
 
-TEST_CASE("hooked stock layers compute what torch's do") {
+TEST_CASE("hooked stock layers have the results of torch's") {
   at::manual_seed(1);
   const at::Tensor image = at::randn({2, 3, 8, 8});
   nn::Sequential hooked(nn::Conv2d(torch::nn::Conv2dOptions(3, 4, 3)), nn::BatchNorm2d(4), nn::GELU(), nn::SiLU(),

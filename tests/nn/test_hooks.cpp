@@ -60,7 +60,7 @@ TEST_CASE("hooks run in the order of torch.nn.Module: global before own, prepend
   CHECK(nn::global_hook_count.load() == 0);
 }
 
-TEST_CASE("a removed hook runs no more, also through a copy of its handle, and removing twice is harmless") {
+TEST_CASE("a removed hook does not run time, a copy of its handle removes it too, and a second removal does nothing") {
   Double module;
   Log log;
   nn::HookHandle handle = module->register_forward_pre_hook(log_before(log, "pre"));
@@ -97,7 +97,8 @@ TEST_CASE("a hook may remove itself and others while it runs; the others still r
   CHECK(log == Log{"first", "second"});
 }
 
-TEST_CASE("a pre-hook replaces what the module sees, a hook what the caller gets, and the caller keeps its own") {
+TEST_CASE(
+    "a pre-hook replaces the module's input, a hook the caller's result, and the caller's tensors are unchanged") {
   Double module;
   module->register_forward_pre_hook([](Module&, nn::Tensors& arguments) {
     for (at::Tensor& argument : arguments) argument = argument + 10;
@@ -112,7 +113,7 @@ TEST_CASE("a pre-hook replaces what the module sees, a hook what the caller gets
   CHECK(x.item<float>() == 1);
 }
 
-TEST_CASE("an always-call hook runs without results when forward throws; others do not, and the exception goes on") {
+TEST_CASE("only always-call hooks run when forward throws, without results, and the exception goes on") {
   Double module;
   Log log;
   module->register_forward_hook(log_after(log, "post"));
@@ -128,7 +129,7 @@ TEST_CASE("an always-call hook runs without results when forward throws; others 
   global.remove();
 }
 
-TEST_CASE("an always-call hook runs when a pre-hook throws, and forward does not") {
+TEST_CASE("an always-call hook runs when a pre-hook throws; forward does not") {
   Double module;
   Log log;
   module->register_forward_pre_hook([](Module&, nn::Tensors&) { throw std::runtime_error("pre-hook failed"); });
@@ -138,7 +139,7 @@ TEST_CASE("an always-call hook runs when a pre-hook throws, and forward does not
   CHECK(log == Log{"always with 0"});
 }
 
-TEST_CASE("when a hook throws, the always-call hooks behind it still run, with the results, and each once") {
+TEST_CASE("when a hook throws, each later always-call hook still runs once, with the results") {
   Double module;
   Log log;
   module->register_forward_hook(log_after(log, "before"), {.always_call = true});
@@ -154,7 +155,7 @@ TEST_CASE("when a hook throws, the always-call hooks behind it still run, with t
   CHECK(log == Log{"before with 1", "throws", "behind with 1"});
 }
 
-TEST_CASE("what an always-call hook throws beside another exception becomes a warning") {
+TEST_CASE("an always-call hook's exception during another one becomes a warning") {
   struct Warnings final : c10::WarningHandler {
     void process(const c10::Warning& warning) override { messages.push_back(warning.msg()); }
     Log messages;
@@ -168,13 +169,11 @@ TEST_CASE("what an always-call hook throws beside another exception becomes a wa
   CHECK(message_of([&] { module(at::ones({1})); }) == "forward failed");
   REQUIRE(warnings.messages.size() == 2);
   CHECK(warnings.messages[0] ==
-        "An always-call forward hook of Double threw while another exception was on its way to the caller; what it "
-        "threw is "
-        "dropped: second");
-  CHECK(warnings.messages[1].ends_with("what it threw is dropped"));
+        "An always-call forward hook of Double threw during another exception; its own exception is dropped: second");
+  CHECK(warnings.messages[1].ends_with("its own exception is dropped"));
 }
 
-TEST_CASE("modules have their authors' names") {
+TEST_CASE("class names are those of the source") {
   CHECK(nn::class_name(*Double()) == "Double");
   CHECK(nn::class_name(DoubleImpl()) == "Double");
   CHECK(nn::class_name(*nn::Linear(1, 1)) == "Linear");
@@ -182,9 +181,9 @@ TEST_CASE("modules have their authors' names") {
   CHECK(nn::class_name(torch::nn::Conv2dImpl(1, 1, 1)) == "Conv2d");
 }
 
-TEST_CASE("a module without hooks is an error that says which it is and how to declare it") {
+TEST_CASE("a module without hooks is an error with its name and how to declare hooks") {
   const std::string expected =
-      "which has none. Declare it with hooks: TORCH_MODULE_IMPL(Double, plimsoll::nn::Hooked<DoubleImpl>)";
+      "which has no hooks. Declare it with hooks: TORCH_MODULE_IMPL(Double, plimsoll::nn::Hooked<DoubleImpl>)";
   DoubleImpl module;
   CHECK(message_of([&] { nn::require_hooks(module); }) ==
         "Expected a module with forward hooks, found Double, " + expected);

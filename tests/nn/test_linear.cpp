@@ -12,7 +12,7 @@
 
 namespace nn = plimsoll::nn;
 
-TEST_CASE("Linear starts with the values of torch::nn::Linear") {
+TEST_CASE("Linear has the initial values of torch::nn::Linear") {
   at::manual_seed(5);
   nn::Linear ours(6, 4);
   at::manual_seed(5);
@@ -21,7 +21,7 @@ TEST_CASE("Linear starts with the values of torch::nn::Linear") {
   CHECK(at::equal(ours->bias, theirs->bias));
 }
 
-TEST_CASE("Linear is one product with the bias in it for an input of three dimensions, as in Python") {
+TEST_CASE("Linear is one operator with the bias for an input of three dimensions, as in Python") {
   nn::Linear linear(6, 4);
   const at::Tensor x = at::randn({2, 3, 6});
   nn::test::CallLog log;

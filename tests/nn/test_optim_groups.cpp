@@ -24,7 +24,7 @@ double first(const at::Tensor& tensor) { return tensor[0].item().toDouble(); }
 
 }  // namespace
 
-TEST_CASE("each group steps with its own options, and one without has the defaults") {
+TEST_CASE("each group steps with its own options, or with the defaults") {
   const at::Tensor a = parameter(), b = parameter(), c = parameter();
   SGD optimizer(std::vector<SGD::Group>{{{a}}, {{b}, SGDOptions{.lr = 0.25}}}, {.lr = 0.5});
   optimizer.add_param_group({.parameters = {c}, .options = SGDOptions{.lr = 1}});
@@ -41,14 +41,14 @@ TEST_CASE("each group steps with its own options, and one without has the defaul
   CHECK(optimizer.defaults().lr == 0.5);
 }
 
-TEST_CASE("a group of AdamW given as AdamWOptions decays its weights decoupled") {
+TEST_CASE("a group of AdamW with AdamWOptions has decoupled weight decay") {
   AdamW optimizer(std::vector<AdamW::Group>{{{parameter()}, AdamWOptions{.lr = 0.5}}});
   CHECK(optimizer.options(0).decoupled_weight_decay);
   CHECK(optimizer.options(0).weight_decay == 0.01);
   CHECK(optimizer.optimizer_name() == "AdamW");
 }
 
-TEST_CASE("a step with a closure returns the loss, which is computed with gradients") {
+TEST_CASE("a step with a closure computes the loss with gradients and returns it") {
   const at::Tensor weight = parameter();
   SGD optimizer({weight}, {.lr = 0.5});
   const at::NoGradGuard without_gradients;
@@ -77,7 +77,7 @@ TEST_CASE("zero_grad drops gradients, or fills them with zeros in place") {
   }
 }
 
-TEST_CASE("zero_grad in place cuts a gradient off the graph that computed it") {
+TEST_CASE("zero_grad in place detaches a gradient from its graph") {
   const at::Tensor a = parameter();
   const at::Tensor factor = at::ones({2}).set_requires_grad(true);
   a.mutable_grad() = factor * 2;
@@ -87,18 +87,18 @@ TEST_CASE("zero_grad in place cuts a gradient off the graph that computed it") {
 
 TEST_CASE("an optimizer without parameters is refused") {
   const std::string expected =
-      "an optimizer needs at least one parameter, and was given none; pass module->parameters() after the module's "
-      "submodules are registered";
+      "an optimizer needs at least one parameter, found none; pass module->parameters() after the module's submodules "
+      "are registered";
   CHECK(error_text([] { SGD(std::vector<at::Tensor>()); }) == expected);
   CHECK(error_text([] { SGD(std::vector<SGD::Group>()); }) == expected);
 }
 
 TEST_CASE("an undefined parameter is refused by its number") {
   CHECK(error_text([] { SGD({parameter(), at::Tensor()}); }) ==
-        "parameter 1 of the optimizer is undefined; leave out parameters that a module was built without");
+        "parameter 1 of the optimizer is undefined; leave out parameters that the module does not have");
 }
 
-TEST_CASE("a parameter that is no leaf is refused unless it retains its gradient") {
+TEST_CASE("a parameter that is not a leaf is refused unless it retains its gradient") {
   const at::Tensor computed = parameter().exp();
   CHECK(error_text([&] { SGD({computed}); }) ==
         "parameter 0 of the optimizer, of shape [2], is the result of an operation (ExpBackward0): only leaves have "
@@ -107,7 +107,7 @@ TEST_CASE("a parameter that is no leaf is refused unless it retains its gradient
   CHECK(error_text([&] { SGD({computed}); }).empty());
 }
 
-TEST_CASE("a parameter given twice is refused, within a group and across groups, and the optimizer stays as it was") {
+TEST_CASE("a parameter given twice is refused, within a group and across groups, and the optimizer is unchanged") {
   const at::Tensor shared = parameter();
   const std::string expected =
       "parameter 2 of the optimizer, of shape [2], is the same tensor as parameter 0 and would be stepped twice: pass "

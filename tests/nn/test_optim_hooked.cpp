@@ -44,7 +44,7 @@ Names states_after_a_step(const Options& options) {
 
 }  // namespace
 
-TEST_CASE("the state of torch's own optimizers is enumerated under its Python names") {
+TEST_CASE("the state of torch's own optimizers has its Python names") {
   namespace stock = torch::optim;
   CHECK(states_after_a_step<stock::Adam>(stock::AdamOptions()) == Names{"exp_avg", "exp_avg_sq"});
   CHECK(states_after_a_step<stock::Adam>(stock::AdamOptions().amsgrad(true)) ==
@@ -57,7 +57,7 @@ TEST_CASE("the state of torch's own optimizers is enumerated under its Python na
   CHECK(states_after_a_step<stock::Adagrad>(stock::AdagradOptions()) == Names{"sum"});
 }
 
-TEST_CASE("hooks see the step of torch's own optimizer, called through its base class too, and it steps as before") {
+TEST_CASE("hooks see the step of torch's own optimizer, also through its base class, and the step is unchanged") {
   const at::Tensor a = parameter(), b = parameter();
   HookedOptimizer<torch::optim::SGD> optimizer(
       std::vector<torch::optim::OptimizerParamGroup>{std::vector<at::Tensor>{a}, std::vector<at::Tensor>{b}},
@@ -79,7 +79,7 @@ TEST_CASE("hooks see the step of torch's own optimizer, called through its base 
   CHECK(b[0].item().toDouble() == 0.5);
 }
 
-TEST_CASE("state hooks are told of what a step of torch's own optimizer created, before the post-hooks, once") {
+TEST_CASE("state hooks get each tensor that a step of torch's own optimizer created, once, before the post-hooks") {
   HookedOptimizer<torch::optim::AdamW> optimizer(std::vector<at::Tensor>{parameter()}, torch::optim::AdamWOptions());
   Names told;
   auto state = register_global_state_hook(
@@ -92,7 +92,7 @@ TEST_CASE("state hooks are told of what a step of torch's own optimizer created,
   CHECK(told == Names{"exp_avg", "exp_avg_sq", "after", "after"});
 }
 
-TEST_CASE("state hooks are told of what a step created before it threw") {
+TEST_CASE("state hooks get the tensors that a step created before it threw") {
   const at::Tensor sparse = parameter();
   sparse.mutable_grad() = at::ones({3}).to_sparse();
   HookedOptimizer<torch::optim::Adam> optimizer(std::vector<at::Tensor>{parameter(), sparse},

@@ -21,7 +21,7 @@ at::Tensor parameter_with_gradient(std::int64_t numel = 3) {
   return parameter;
 }
 
-/// Collects what is warned of while it lives.
+/// Collects warnings in a scope.
 class Warnings final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override { messages.push_back(warning.msg()); }
@@ -31,7 +31,7 @@ class Warnings final : public c10::WarningHandler {
   c10::WarningUtils::WarningHandlerGuard guard_{this};
 };
 
-/// Global hooks that last as long as the test.
+/// Removes a global hook at the end of the test.
 struct Removed {
   ~Removed() { handle.remove(); }
   HookHandle handle;
@@ -39,7 +39,7 @@ struct Removed {
 
 }  // namespace
 
-TEST_CASE("step hooks run global first before the step, and global last after it") {
+TEST_CASE("global step hooks run first before the step, and last after it") {
   SGD optimizer({parameter_with_gradient()}, {.lr = 0.5});
   Names order;
   const auto note = [&](const char* name) { return [&order, name](StepObservable&) { order.push_back(name); }; };
@@ -54,7 +54,7 @@ TEST_CASE("step hooks run global first before the step, and global last after it
   CHECK(order == Names{"global before", "own before", "closure", "own after", "global after"});
 }
 
-TEST_CASE("a hook is given its optimizer, with the caller's gradient mode, before and after the update") {
+TEST_CASE("a hook gets its optimizer and the caller's gradient mode, before and after the update") {
   const at::Tensor parameter = parameter_with_gradient();
   SGD optimizer({parameter}, {.lr = 0.5});
   std::vector<double> seen;
@@ -70,7 +70,7 @@ TEST_CASE("a hook is given its optimizer, with the caller's gradient mode, befor
   CHECK(seen == std::vector<double>{1.0, 0.5});
 }
 
-TEST_CASE("a removed hook is not called, and its handle may outlive the optimizer") {
+TEST_CASE("a removed hook does not run, and its handle may outlive the optimizer") {
   int calls = 0;
   HookHandle kept;
   {
@@ -86,7 +86,7 @@ TEST_CASE("a removed hook is not called, and its handle may outlive the optimize
   kept.remove();
 }
 
-TEST_CASE("when a step throws, only the post-hooks that asked for it are called") {
+TEST_CASE("when a step throws, only the always-called post-hooks run") {
   SGD optimizer({parameter_with_gradient()});
   Names order;
   optimizer.register_step_post_hook([&](StepObservable&) { order.push_back("plain"); });
@@ -102,7 +102,7 @@ TEST_CASE("when a step throws, only the post-hooks that asked for it are called"
   CHECK(order == Names{"plain", "own", "global"});
 }
 
-TEST_CASE("a pre-hook that throws keeps the step from running, and always-called post-hooks learn of it") {
+TEST_CASE("a pre-hook that throws prevents the step, and always-called post-hooks run") {
   const at::Tensor parameter = parameter_with_gradient();
   SGD optimizer({parameter}, {.lr = 0.5});
   int always = 0;
@@ -113,7 +113,7 @@ TEST_CASE("a pre-hook that throws keeps the step from running, and always-called
   CHECK(parameter[0].item().toDouble() == 1.0);
 }
 
-TEST_CASE("a post-hook that throws is not called again, and the rest of the always-called ones are") {
+TEST_CASE("a post-hook that throws does not run time, and the other always-called ones run") {
   SGD optimizer({parameter_with_gradient()});
   Names order;
   const auto throwing = [&](StepObservable&) {
@@ -126,7 +126,7 @@ TEST_CASE("a post-hook that throws is not called again, and the rest of the alwa
   CHECK(order == Names{"throws", "second"});
 }
 
-TEST_CASE("what a post-hook throws while the step fails becomes a warning") {
+TEST_CASE("a post-hook's exception in a failed step becomes a warning") {
   SGD optimizer({parameter_with_gradient()});
   optimizer.register_step_post_hook([](StepObservable&) { throw std::runtime_error("the hook"); },
                                     {.always_call = true});
@@ -134,12 +134,11 @@ TEST_CASE("what a post-hook throws while the step fails becomes a warning") {
   const Optimizer::LossClosure failing = []() -> at::Tensor { throw std::runtime_error("the step"); };
   const Warnings warnings;
   CHECK_THROWS_WITH_AS(optimizer.step(failing), "the step", std::runtime_error);
-  const std::string start =
-      "a step post-hook threw while the step of SGD was failing; the step's own error is the one that is thrown.";
-  CHECK(warnings.messages == Names{start + " The hook said: the hook", start});
+  const std::string start = "a step post-hook threw while the step of SGD was failing; the step's own error is thrown.";
+  CHECK(warnings.messages == Names{start + " The hook's error: the hook", start});
 }
 
-TEST_CASE("a state hook is told of each state tensor once, while the step runs, by its Python name") {
+TEST_CASE("a state hook gets each state tensor once, during the step, with its Python name") {
   const at::Tensor first = parameter_with_gradient(), second = parameter_with_gradient(5);
   Adam optimizer({first, second}, {.amsgrad = true});
   bool stepping = false;
@@ -160,7 +159,7 @@ TEST_CASE("a state hook is told of each state tensor once, while the step runs, 
   CHECK(told.size() == 8);
 }
 
-TEST_CASE("a state hook is told of momentum buffers in every form") {
+TEST_CASE("a state hook gets momentum buffers in every form") {
   for (const auto form : {Implementation::kForLoop, Implementation::kForeach, Implementation::kFused}) {
     SGD optimizer({parameter_with_gradient(), parameter_with_gradient()}, {.momentum = 0.5, .implementation = form});
     int told = 0;
@@ -175,7 +174,7 @@ TEST_CASE("a state hook is told of momentum buffers in every form") {
   }
 }
 
-TEST_CASE("state that a failed step had begun to create is created anew by the next one") {
+TEST_CASE("state of a failed step is created time by the next one") {
   for (const auto form : {Implementation::kForLoop, Implementation::kForeach, Implementation::kFused}) {
     Adam adam({parameter_with_gradient()}, {.implementation = form});
     SGD sgd({parameter_with_gradient(), parameter_with_gradient()}, {.momentum = 0.5, .implementation = form});

@@ -31,7 +31,7 @@ std::string import_error(Optimizer& optimizer, const OptimizerState& state) {
 
 }  // namespace
 
-TEST_CASE("states are enumerated by parameter and in order of creation, and only those there are") {
+TEST_CASE("states are listed by parameter and in order of creation, and only existing ones") {
   const auto parameters = two_parameters();
   Adam optimizer(parameters);
   parameters[1].mutable_grad() = at::ones({4});
@@ -52,7 +52,7 @@ TEST_CASE("states are enumerated by parameter and in order of creation, and only
   CHECK(all.entries[3].tensor.item().toDouble() == 2);
 }
 
-TEST_CASE("state stays with a parameter whose data is replaced") {
+TEST_CASE("state stays with a parameter if its data is replaced") {
   const auto parameters = two_parameters();
   SGD optimizer(parameters, {.momentum = 0.5});
   step(optimizer, 1);
@@ -61,7 +61,7 @@ TEST_CASE("state stays with a parameter whose data is replaced") {
   CHECK(optimizer.export_state().entries.size() == 2);
 }
 
-TEST_CASE("an optimizer that imports another's state goes on as the other does, and shares nothing with it") {
+TEST_CASE("an optimizer that imports another's state continues like it, and shares nothing with it") {
   const auto ours = two_parameters(), theirs = two_parameters();
   Adam original(ours, {.amsgrad = true}), copy(theirs, {.amsgrad = true});
   step(original, 0.25);
@@ -76,7 +76,7 @@ TEST_CASE("an optimizer that imports another's state goes on as the other does, 
   for (std::size_t i = 0; i < ours.size(); ++i) CHECK(at::equal(ours[i], theirs[i]));
 }
 
-TEST_CASE("imported state takes the parameter's dtype, and the step count its own") {
+TEST_CASE("imported state takes the parameter's dtype, except the step count") {
   Adam original(two_parameters()), copy(two_parameters(at::kBFloat16));
   step(original, 0.25);
   copy.import_state(original.export_state());
@@ -85,7 +85,7 @@ TEST_CASE("imported state takes the parameter's dtype, and the step count its ow
   });
 }
 
-TEST_CASE("importing tells state hooks") {
+TEST_CASE("an import calls state hooks") {
   Adam original(two_parameters()), copy(two_parameters());
   step(original, 0.25);
   int told = 0;
@@ -96,7 +96,7 @@ TEST_CASE("importing tells state hooks") {
   CHECK(told == 6);
 }
 
-TEST_CASE("state that does not fit is refused, with its place, and changes nothing") {
+TEST_CASE("state that does not fit is refused by name, and changes nothing") {
   Adam optimizer(two_parameters());
   step(optimizer, 0.25);
   const OptimizerState good = optimizer.export_state();
@@ -104,14 +104,13 @@ TEST_CASE("state that does not fit is refused, with its place, and changes nothi
   OptimizerState state = good;
   state.parameter_count = 3;
   CHECK(import_error(optimizer, state) ==
-        "the state to import is of 3 parameters, and this Adam has 2: build it from the same parameters, in the same "
-        "order, as "
-        "the one that the state was exported from");
+        "the state to import is of 3 parameters, but this Adam has 2: build it from the same parameters, in the same "
+        "order, as the one that the state was exported from");
 
   state = good;
   state.entries[5].parameter = 2;
   CHECK(import_error(optimizer, state) ==
-        "the state to import names parameter 2 ('exp_avg_sq'), and this Adam has 2, counted from 0");
+        "the state to import names parameter 2 ('exp_avg_sq'), but this Adam has 2, counted from 0");
 
   state = good;
   state.entries[1].tensor.reset();
@@ -131,7 +130,7 @@ TEST_CASE("state that does not fit is refused, with its place, and changes nothi
   state = good;
   state.entries[1].tensor = at::zeros({3, 2});
   CHECK(import_error(optimizer, state) ==
-        "the state 'exp_avg' of parameter 0 to import has shape [3, 2], and Adam expects [2, 3]");
+        "the state 'exp_avg' of parameter 0 to import has shape [3, 2], but Adam expects [2, 3]");
 
   state = good;
   state.entries.push_back({0, "momentum_buffer", at::zeros({2, 3})});
@@ -145,7 +144,7 @@ TEST_CASE("state that does not fit is refused, with its place, and changes nothi
   for (std::size_t i = 0; i < good.entries.size(); ++i) CHECK(after.entries[i].tensor.is_same(good.entries[i].tensor));
 }
 
-TEST_CASE("SGD keeps state only with momentum, and refuses a buffer without") {
+TEST_CASE("SGD keeps state only with momentum, and refuses a buffer without it") {
   SGD with(two_parameters(), {.momentum = 0.5}), without(two_parameters());
   step(with, 1);
   step(without, 1);

@@ -49,7 +49,7 @@ TEST_CASE("each tensor that autograd saves is packed once and unpacked once, and
   CHECK(at::equal(plain.grad(), x.grad()));
 }
 
-TEST_CASE("what unpack gives is what backward uses") {
+TEST_CASE("backward uses the result of unpack") {
   const at::Tensor x = at::full({2}, 3.0).requires_grad_();
   at::Tensor y;
   {
@@ -62,7 +62,7 @@ TEST_CASE("what unpack gives is what backward uses") {
   CHECK(at::equal(x.grad(), at::full({2}, 30.0)));
 }
 
-TEST_CASE("of nested scopes the innermost counts alone, and outside of scopes nothing is packed") {
+TEST_CASE("only the innermost of nested scopes counts, and nothing is packed outside of scopes") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   Counts outer;
   Counts inner;
@@ -80,7 +80,7 @@ TEST_CASE("of nested scopes the innermost counts alone, and outside of scopes no
   CHECK(outer.packed == 2);
 }
 
-TEST_CASE("an exception in pack reaches the operator's caller and leaves no hooks behind") {
+TEST_CASE("an exception in pack reaches the operator's caller and removes the hooks") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   CHECK(message_of([&] {
           const nn::SavedTensorHooks hooks([](const at::Tensor&) -> std::any { throw std::runtime_error("full"); },
@@ -90,7 +90,7 @@ TEST_CASE("an exception in pack reaches the operator's caller and leaves no hook
   x.sin().sum().backward();
 }
 
-TEST_CASE("hooks open where backward is called hold for what it saves, also on the threads of a device") {
+TEST_CASE("hooks at the call of backward are active in it, also on the threads of a device") {
   for (const at::DeviceType device : {at::kCPU, at::kCUDA}) {
     if (device == at::kCUDA && !at::globalContext().hasCUDA()) continue;
     const at::Tensor x = at::ones({4}, device).requires_grad_();
@@ -108,7 +108,7 @@ TEST_CASE("hooks open where backward is called hold for what it saves, also on t
   }
 }
 
-TEST_CASE("disabled hooks cannot be opened, and open ones cannot be disabled; the message is the given one") {
+TEST_CASE("disabled hooks cannot be opened, and open ones cannot be disabled; the error is the given message") {
   Counts counts;
   const auto open = [&] { const nn::SavedTensorHooks hooks(packing(counts), unpacking(counts)); };
   {
@@ -130,19 +130,19 @@ TEST_CASE("an engine that is not torch's own is not replaced") {
   struct ForeignEngine : torch::autograd::Engine {
   } engine;
   const std::string message = message_of([&] { nn::require_replaceable_engine(engine); });
-  CHECK(message.find("Expected torch's C++ autograd engine in charge, found ") != std::string::npos);
+  CHECK(message.find("Expected torch's C++ autograd engine, found ") != std::string::npos);
   CHECK(message.find("ForeignEngine") != std::string::npos);
   CHECK(message.find("torch.utils.checkpoint") != std::string::npos);
   nn::require_replaceable_engine(torch::autograd::Engine::get_base_engine());
 }
 
-TEST_CASE("the engine is not replaced within a backward pass") {
+TEST_CASE("the engine is not replaced during a backward pass") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   std::string message;
   x.register_hook([&](const at::Tensor&) {
     message = message_of([] { nn::require_replaceable_engine(torch::autograd::Engine::get_base_engine()); });
   });
   x.sum().backward();
-  CHECK(message.find("for the first time within a backward pass") != std::string::npos);
+  CHECK(message.find("first used inside a backward pass") != std::string::npos);
   CHECK(message.find("install_saved_tensor_hooks() at the start of the program") != std::string::npos);
 }

@@ -25,7 +25,7 @@ nn::CheckpointOptions saving(const std::vector<std::string>& names) { return {.p
 
 }  // namespace
 
-TEST_CASE("operators that the policy keeps do not run again, the others do") {
+TEST_CASE("kept operators do not run time, the others do") {
   const at::Tensor x = leaf();
   const at::Tensor y = nn::checkpoint_with(saving({"aten::sin", "aten::tanh"}), sin_exp, x);
   const CallLog log;
@@ -35,7 +35,7 @@ TEST_CASE("operators that the policy keeps do not run again, the others do") {
   CHECK(std::ranges::count(log.names, "aten::tanh") == 0);
 }
 
-TEST_CASE("all four policies do as they say, and the policy is asked in forward alone") {
+TEST_CASE("all four policies have their effect, and the policy is called only in forward") {
   using enum nn::CheckpointPolicy;
   for (const auto policy : {kMustSave, kPreferSave, kMustRecompute, kPreferRecompute}) {
     int asked = 0;
@@ -70,7 +70,7 @@ TEST_CASE("kept views, lists and operators with several results give the same gr
   CHECK(at::equal(plain.grad(), kept.grad()));
 }
 
-TEST_CASE("what is kept is given back when backward has used it") {
+TEST_CASE("kept results are freed after backward has used them") {
   const at::Tensor x = leaf();
   c10::weak_intrusive_ptr<c10::StorageImpl> kept{c10::intrusive_ptr<c10::StorageImpl>()};
   at::Tensor y = nn::checkpoint_with(
@@ -100,7 +100,7 @@ TEST_CASE("recomputing() is true in a selective recomputation") {
   CHECK(seen == std::vector<bool>{false, true});
 }
 
-TEST_CASE("a selective checkpoint within another, and within a plain one, give the same gradients") {
+TEST_CASE("a selective checkpoint inside another, and inside a plain one, gives the same gradients") {
   const auto inner = [](const at::Tensor& x) { return x.sin().exp().mm(x); };
   const at::Tensor plain = leaf();
   inner(inner(plain)).tanh().sum().backward();
@@ -115,7 +115,7 @@ TEST_CASE("a selective checkpoint within another, and within a plain one, give t
   }
 }
 
-TEST_CASE("a kept result changed in place since is an error, unless that is allowed") {
+TEST_CASE("a kept result that was changed in place is an error, unless mutation is allowed") {
   const auto run = [](bool allow) {
     const at::Tensor x = leaf();
     at::Tensor kept;
@@ -149,7 +149,7 @@ TEST_CASE("a second backward pass through a selective checkpoint is an error") {
         std::string::npos);
 }
 
-TEST_CASE("a recomputation that calls an operator more often, or another, is an error") {
+TEST_CASE("a recomputation that calls an operator more often, or another one, is an error") {
   int runs = 0;
   const at::Tensor y = nn::checkpoint_with(
       {.early_stop = false, .policy = nn::save_operators({"aten::sin"})},
@@ -170,7 +170,7 @@ TEST_CASE("a recomputation that calls an operator more often, or another, is an 
         }).find("calls aten::cos for the 1. time, the first run called it 0 times") != std::string::npos);
 }
 
-TEST_CASE("a name that torch does not know is an error") {
+TEST_CASE("an unknown operator name is an error") {
   CHECK(message_of([] { nn::save_operators({"aten::mm", "aten::add"}); }).find("found 'aten::add'") !=
         std::string::npos);
   CHECK(message_of([] { nn::save_operators({"mm"}); }).find("such as 'aten::mm' or 'aten::add.Tensor'") !=

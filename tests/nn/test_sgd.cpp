@@ -26,10 +26,10 @@ std::string refusal(const SGDOptions& options) {
 
 }  // namespace
 
-TEST_CASE("SGD refuses options out of range, and says which") {
-  CHECK(refusal({.lr = -0.5}) == "SGD's lr is -0.5, and has to be at least 0");
-  CHECK(refusal({.momentum = -1}) == "SGD's momentum is -1, and has to be at least 0");
-  CHECK(refusal({.weight_decay = -1}) == "SGD's weight_decay is -1, and has to be at least 0");
+TEST_CASE("SGD refuses options out of range by name") {
+  CHECK(refusal({.lr = -0.5}) == "SGD's lr is -0.5, but has to be at least 0");
+  CHECK(refusal({.momentum = -1}) == "SGD's momentum is -1, but has to be at least 0");
+  CHECK(refusal({.weight_decay = -1}) == "SGD's weight_decay is -1, but has to be at least 0");
   const std::string nesterov = "Nesterov momentum needs a momentum above 0 and no dampening; SGD was given momentum ";
   CHECK(refusal({.nesterov = true}) == nesterov + "0 and dampening 0");
   CHECK(refusal({.momentum = 0.5, .dampening = 0.25, .nesterov = true}) == nesterov + "0.5 and dampening 0.25");
@@ -47,10 +47,10 @@ TEST_CASE("SGD steps sparse gradients in the for-loop and the foreach form, and 
   sparse.mutable_grad() = at::ones({3}).to_sparse();
   SGD fused({sparse}, {.implementation = Implementation::kFused});
   CHECK(error_text([&] { fused.step(); }) ==
-        "the fused form of SGD steps dense gradients, and one is sparse: choose Implementation::kForLoop or kForeach");
+        "the fused form of SGD steps dense gradients, but one is sparse: choose Implementation::kForLoop or kForeach");
 }
 
-TEST_CASE("the fused form with momentum refuses a parameter whose first gradient comes late") {
+TEST_CASE("the fused form with momentum refuses a parameter without a buffer after the first step") {
   const at::Tensor late = parameter();
   late.mutable_grad().reset();
   SGD optimizer({parameter(), late}, {.momentum = 0.5, .implementation = Implementation::kFused});
@@ -58,10 +58,8 @@ TEST_CASE("the fused form with momentum refuses a parameter whose first gradient
   late.mutable_grad() = at::ones({3});
   CHECK(error_text([&] { optimizer.step(); }) ==
         "the fused form of SGD with momentum starts all buffers of a group at once; 1 of 2 parameters with a gradient "
-        "have had "
-        "none before: give all parameters of the group a gradient in the first step, or choose "
-        "Implementation::kForLoop or "
-        "kForeach");
+        "have no buffer yet: give all parameters of the group a gradient in the first step, or choose "
+        "Implementation::kForLoop or kForeach");
 }
 
 TEST_CASE("complex parameters are stepped") {

@@ -133,7 +133,8 @@ TEST_CASE("a value without tensors is an error that says what is expected") {
 TEST_CASE("a module without hooks is an error that says which and how to declare it") {
   MemTracker tracker;
   const auto expected = doctest::Contains(
-      "found Plain, which has none. Declare it with hooks: TORCH_MODULE_IMPL(Plain, plimsoll::nn::Hooked<PlainImpl>)");
+      "found Plain, which has no hooks. Declare it with hooks: TORCH_MODULE_IMPL(Plain, "
+      "plimsoll::nn::Hooked<PlainImpl>)");
   CHECK_THROWS_WITH_AS(tracker.track_external(PlainImpl()), expected, c10::Error);
   CHECK_THROWS_WITH_AS(tracker.track_external(std::make_shared<PlainImpl>()), expected, c10::Error);
   CHECK_THROWS_WITH_AS(tracker.track_external(torch::nn::ModuleList(std::make_shared<PlainImpl>())), expected,

@@ -29,7 +29,7 @@ std::string_view wrapped_class(std::string_view type) {
   return type;
 }
 
-// What stands behind the last "::" that is not inside brackets.
+// The part after the last "::" that is not inside brackets.
 std::string_view without_scopes(std::string_view type) {
   std::size_t begin = 0;
   int depth = 0;

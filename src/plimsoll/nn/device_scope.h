@@ -8,15 +8,15 @@
 
 namespace plimsoll::nn {
 
-/// While it lives, tensors that this thread makes without naming a device are made on the given one; the innermost
-/// scope counts. The counterpart of Python's `with torch.device(…)`:
+/// Sets this thread's default device for new tensors; the innermost scope counts. Counterpart of Python's `with
+/// torch.device(…)`:
 ///
 ///     DeviceScope scope(torch::kMeta);
 ///     torch::nn::Linear layer(16384, 53248);  // No memory, no time.
 ///
-/// Calls with a tensor among their arguments (`empty_like`, `new_zeros`) keep to that tensor's device, and what an
-/// operator makes inside of itself stays where it puts it. Not reached are tensors made from C++ data
-/// (`torch::tensor({1, 2})`, `from_blob`), which never ask torch for a device.
+/// Calls with a tensor argument (`empty_like`, `new_zeros`) use that tensor's device, and tensors inside an operator
+/// are not affected. Tensors made from C++ data (`torch::tensor({1, 2})`, `from_blob`) are not affected either, because
+/// they do not ask torch for a device.
 class DeviceScope final : private DispatchMode {
  public:
   explicit DeviceScope(c10::Device device);
@@ -24,7 +24,7 @@ class DeviceScope final : private DispatchMode {
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
-  /// The device of the innermost scope of this thread.
+  /// The device of this thread's innermost scope.
   static std::optional<c10::Device> current();
 
  private:

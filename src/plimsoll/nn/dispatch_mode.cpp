@@ -10,8 +10,8 @@
 namespace plimsoll::nn {
 namespace {
 
-// Fake stands below autograd and just above the backends. torch 2.13 gives it to tensors of its C++ fake tensors alone,
-// and registers nothing for it in libtorch.
+// The Fake key is below autograd and above the backends. In torch 2.13 only C++ fake tensors have it, and libtorch
+// registers nothing for it.
 constexpr c10::DispatchKey key_of(ModeLevel level) {
   return level == ModeLevel::kAboveAutograd ? c10::DispatchKey::TESTING_ONLY_GenericMode : c10::DispatchKey::Fake;
 }
@@ -26,7 +26,7 @@ Modes& modes_of(ModeLevel level) {
 
 std::atomic<DispatchMode*> mode_of_backward = nullptr;
 
-// The innermost mode, taken away for as long as it works on a call.
+// Removes the innermost mode while it handles a call.
 template <ModeLevel level>
 class TakenMode {
  public:
@@ -66,7 +66,7 @@ void register_fallback() {
   static const bool registered = [] {
     constexpr c10::DispatchKey key = key_of(level);
     require_free_key(key);
-    // Never destroyed: threads of autograd may come by late.
+    // Never destroyed: autograd threads may use it late.
     auto* const library = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
     library->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback<level>>());
     return true;
@@ -79,7 +79,7 @@ void register_fallback() {
 void require_free_key(c10::DispatchKey key) {
   TORCH_CHECK(!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key), "Expected the dispatch key ",
               c10::toString(key),
-              " to be free for dispatch modes, found a fallback registered for it by another library of this process. "
+              " to be free for dispatch modes, but another library of this process registered a fallback for it. "
               "Load only one of the two.");
 }
 

@@ -7,27 +7,27 @@
 
 namespace plimsoll::nn {
 
-/// Something that every operator call of a thread passes through while a DispatchModeScope of it is open: C++'s
-/// counterpart of torch.utils._python_dispatch.TorchDispatchMode.
+/// Intercepts each operator call of a thread while a DispatchModeScope is open. Counterpart of
+/// torch.utils._python_dispatch.TorchDispatchMode.
 class DispatchMode {
  public:
   virtual ~DispatchMode() = default;
 
   /// Does the call: takes the operator's arguments from the stack and leaves its results there. `op.callBoxed(&stack)`
-  /// passes it on, to the next mode outwards and then to torch; operators called meanwhile are not seen by this mode.
+  /// passes it on, to the next outer mode and then to torch. This mode does not see operators that it calls itself.
   virtual void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) = 0;
 };
 
-/// Where a mode stands between the caller of an operator and its kernel.
+/// The position of a mode between the caller of an operator and its kernel.
 enum class ModeLevel : std::uint8_t {
-  kAboveAutograd,  ///< Sees calls as they are made, composite operators whole.
-  kBelowAutograd,  ///< Sees what reaches the backends, composite operators taken apart; as TorchDispatchMode does.
+  kAboveAutograd,  ///< Sees calls as they are made; composite operators are one call.
+  kBelowAutograd,  ///< Sees calls that reach the backends; composite operators are decomposed, as in TorchDispatchMode.
 };
 
-/// While it lives, the mode sees the operator calls of this thread, before the modes of enclosing scopes do.
+/// Activates a mode for this thread's operator calls. The mode sees a call before the modes of enclosing scopes.
 ///
 /// The first scope of a level in a process registers a fallback with torch's dispatcher, for TESTING_ONLY_GenericMode
-/// and for Fake; it throws where another library has done so already.
+/// or for Fake. It throws if another library has registered one.
 ///
 /// REQUIRES: scopes of a thread end in the reverse order of their beginning. The mode outlives the scope.
 class DispatchModeScope {
@@ -41,8 +41,9 @@ class DispatchModeScope {
   ModeLevel level_;
 };
 
-/// While it lives, the mode also sees what autograd's threads do below autograd for a backward that was called within a
-/// DispatchModeScope of it: they inherit that a mode is at work, but not which. One at a time in a process.
+/// Lets the mode also see the calls below autograd on autograd's threads, for a backward that was called inside a
+/// DispatchModeScope of the mode: these threads inherit that a mode is active, but not which one. One at a time in a
+/// process.
 ///
 /// REQUIRES: the mode outlives the scope, and may be called on any thread.
 class BackwardModeScope {
@@ -53,7 +54,7 @@ class BackwardModeScope {
   BackwardModeScope& operator=(const BackwardModeScope&) = delete;
 };
 
-/// Throws where a fallback is registered for the key.
+/// Throws if a fallback is registered for the key.
 void require_free_key(c10::DispatchKey key);
 
 }  // namespace plimsoll::nn

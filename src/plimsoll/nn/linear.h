@@ -9,9 +9,9 @@
 
 namespace plimsoll::nn {
 
-/// torch.nn.Linear as Python has it: one call of aten::linear. libtorch's own multiplies, and adds the bias by a second
-/// operator, where the input has more than two dimensions; so its memory, its autocast and its gradients' last bits
-/// differ from Python's. Options, names and initial values are those of torch::nn::Linear.
+/// torch.nn.Linear as in Python: one call of aten::linear. For inputs of more than two dimensions, libtorch's own layer
+/// multiplies and then adds the bias with a second operator; so its memory, its autocast and the last bits of its
+/// gradients differ from Python's. Options, names and initial values are those of torch::nn::Linear.
 class LinearImpl : public torch::nn::Cloneable<LinearImpl> {
  public:
   LinearImpl(std::int64_t in_features, std::int64_t out_features)
@@ -26,7 +26,7 @@ class LinearImpl : public torch::nn::Cloneable<LinearImpl> {
 
   torch::nn::LinearOptions options;
   at::Tensor weight;
-  at::Tensor bias;  ///< Undefined without.
+  at::Tensor bias;  ///< Undefined if the layer has no bias.
 };
 
 }  // namespace plimsoll::nn

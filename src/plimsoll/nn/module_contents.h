@@ -10,13 +10,13 @@
 
 #include "plimsoll/nn/hooks/hooks.h"
 
-/// What a module consists of, whichever front end it is of.
+/// The contents of a module of any front end.
 namespace plimsoll::nn {
 
 using NamedModules = std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>>;
 
-/// Stands for a module of another front end (Python's), which alone knows what it holds at the moment. It is called
-/// through its hooks only (HookedCall), and lives as long as what it stands for.
+/// Represents a module of another front end (Python's), which knows its current contents. It is called through its
+/// hooks only (HookedCall), and lives as long as the module that it represents.
 class ForeignModule : public torch::nn::Module, public Hookable {
  public:
   virtual std::string type_name() const = 0;

@@ -12,8 +12,7 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/linear.h"
 
-/// torch's layers, with forward hooks. Everything else about them is as in torch::nn; Linear computes as Python's does
-/// (linear.h).
+/// torch's layers with forward hooks, otherwise as in torch::nn; but Linear computes as in Python (linear.h).
 namespace plimsoll::nn {
 
 TORCH_MODULE_IMPL(Linear, Hooked<LinearImpl>);
@@ -29,7 +28,7 @@ TORCH_MODULE_IMPL(MaxPool2d, Hooked<torch::nn::MaxPool2dImpl>);
 TORCH_MODULE_IMPL(AdaptiveAvgPool2d, Hooked<torch::nn::AdaptiveAvgPool2dImpl>);
 TORCH_MODULE_IMPL(Embedding, Hooked<torch::nn::EmbeddingImpl>);
 
-/// Takes one tensor and gives one; see Hooked<torch::nn::SequentialImpl>.
+/// Takes one tensor and returns one; see Hooked<torch::nn::SequentialImpl>.
 class Sequential : public torch::nn::ModuleHolder<Hooked<torch::nn::SequentialImpl>> {
  public:
   using Impl = Hooked<torch::nn::SequentialImpl>;

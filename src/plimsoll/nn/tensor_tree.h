@@ -14,11 +14,10 @@
 
 namespace plimsoll::nn {
 
-/// How to find the tensors in a value of type T: tensors themselves, and optionals, vectors, arrays, pairs, tuples and
-/// maps (their values) of such, nested at will. `kHasTensors` is false for every other type, whose values are passed on
-/// unseen.
+/// Finds the tensors in a value of type T: a tensor, or optionals, vectors, arrays, pairs, tuples and maps (their
+/// values) of tensors, nested to any depth. `kHasTensors` is false for all other types, whose values are ignored.
 ///
-/// A struct of one's own takes part when it specialises this:
+/// A user's struct can specialise this:
 ///
 ///     template <>
 ///     struct plimsoll::nn::TensorTree<Output> {
@@ -34,7 +33,7 @@ struct TensorTree {
 template <class T>
 inline constexpr bool has_tensors = TensorTree<std::remove_cvref_t<T>>::kHasTensors;
 
-/// Calls visitor(at::Tensor&) for each tensor of the value, in order; for types without tensors, never.
+/// Calls visitor(at::Tensor&) for each tensor of the value, in order.
 template <class T, class Visitor>
 void visit_tensors(T& value, Visitor&& visitor) {
   if constexpr (has_tensors<T>) TensorTree<T>::visit(value, visitor);

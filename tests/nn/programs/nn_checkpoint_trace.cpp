@@ -1,6 +1,6 @@
-// Trains a small transformer on the pretend GPU under checkpoints of the kinds named on standard input, one a line, and
-// prints what the allocator did: for each a line of JSON, [[action, address, bytes], …]. test_nn_checkpoint.py does the
-// same in Python with torch.utils.checkpoint, statement by statement: a variable here is dropped where Python drops it.
+// Trains a small transformer on the pretend GPU, with the kinds of checkpoints on standard input, one per line. Prints
+// the allocator's events for each as a line of JSON, [[action, address, bytes], …]. test_nn_checkpoint.py does the same
+// in Python with torch.utils.checkpoint, statement by statement: a variable here ends where Python drops it.
 
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
@@ -52,7 +52,7 @@ void record_events() {
   });
 }
 #else
-void record_events() { TORCH_CHECK(false, "this torch is no CUDA build"); }
+void record_events() { TORCH_CHECK(false, "this torch is not a CUDA build"); }
 #endif
 
 struct AttentionImpl : torch::nn::Module {

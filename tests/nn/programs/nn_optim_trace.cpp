@@ -1,5 +1,5 @@
-// Runs optimizers as told on standard input, one case a line, and prints what became of the numbers (device=cpu) or of
-// the memory (device=cuda): one JSON object a line. test_nn_optim.py compares it with torch.optim.
+// Runs optimizers for each case on standard input, one per line, and prints the numbers (device=cpu) or the memory
+// events (device=cuda), one JSON object per line. test_nn_optim.py compares it with torch.optim.
 //
 // A line is `key=value` words. groups: parameters as dtype:sizes, joined by `+`, groups by `|`: f32:3x4+bf16:|f32:7.
 
@@ -100,7 +100,7 @@ at::Tensor make_gradient(const at::Tensor& parameter, std::int64_t index, std::i
   return gradient;
 }
 
-/// The groups of the case; the second and later ones, with options of their own.
+/// The groups of the case; the second and later ones have separate options.
 template <class Options, class GroupOptions>
 std::vector<ParamGroup<GroupOptions>> make_groups(const Case& c, Options options) {
   std::vector<ParamGroup<GroupOptions>> groups;
@@ -240,7 +240,7 @@ void run(const Case& c) {
 }
 
 void prepare() {
-  at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The allocator exists from the first use of the device on.
+  at::empty({1}, at::TensorOptions().device(at::kCUDA));  // The first use of the device creates the allocator.
   c10::cuda::CUDACachingAllocator::get()->attachAllocatorTraceTracker(record);
 }
 #else

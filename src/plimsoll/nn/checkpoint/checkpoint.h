@@ -15,23 +15,23 @@
 #include "plimsoll/nn/checkpoint/checkpoint_options.h"
 #include "plimsoll/nn/tensor_tree.h"
 
-/// Activation checkpointing: what a function computes for backward is not kept but computed again when backward first
-/// needs it. The semantics are those of torch.utils.checkpoint with use_reentrant=False, including when memory is taken
-/// and given back:
+/// Activation checkpointing: a function's saved tensors are not kept, but recomputed when backward first needs one. The
+/// semantics are those of torch.utils.checkpoint with use_reentrant=False, including the points where memory is
+/// allocated and freed:
 ///
 ///     auto y = checkpoint(block, x);
 ///     auto y = checkpoint_with({.early_stop = false}, [&](const at::Tensor& x) { return block(x); }, x);
 ///
-/// Checkpoints nest. A graph that is retained is recomputed in each backward pass. The function runs again on a thread
-/// of autograd's, with the random numbers, autocast state and device scope of its first run; it must do the same again.
+/// Checkpoints nest. A retained graph is recomputed in each backward pass. The function runs again on an autograd
+/// thread, with the random numbers, autocast state and device scope of its first run. It must do the same again.
 namespace plimsoll::nn {
 
-/// Whether this thread is running a checkpointed function again.
+/// Whether this thread is recomputing a checkpointed function.
 inline bool recomputing() noexcept { return detail::RecomputationScope::under_way(); }
 
 namespace detail {
 
-// How an argument is kept for recomputation: tensors as autograd keeps them, everything else as a copy.
+// How an argument is kept for recomputation: tensors as autograd keeps them, other types as a copy.
 template <class T>
 class KeptArgument {
  public:
@@ -68,8 +68,8 @@ class KeptArgument<std::optional<at::Tensor>> {
 
 }  // namespace detail
 
-/// Runs the function on the arguments and returns what it returns. The function and the arguments that are no tensors
-/// are copied, and kept until the graph is dropped. Without gradients (NoGradGuard) it is a plain call.
+/// Runs the function on the arguments and returns its result. The function and the arguments that are not tensors are
+/// copied, and kept until the graph is dropped. Without gradients (NoGradGuard) it is a plain call.
 ///
 /// REQUIRES: the function takes its arguments by value or constant reference.
 template <class Function, class... Arguments>

@@ -22,7 +22,7 @@ void set_state(at::Generator generator, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// The devices of the arguments that have random numbers of their own, each once.
+// The arguments' devices that have their own random number generator, each once.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& arguments) {
   std::vector<c10::Device> devices;
   for (const at::Tensor& argument : arguments) {
@@ -32,8 +32,9 @@ std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& arguments) {
   return devices;
 }
 
-// Whose autocast counts beside the CPU's: CUDA's where an argument is there, else that of the first device, else that
-// of the accelerator at hand. Mirrors _infer_device_type (torch/utils/checkpoint.py, torch 2.13).
+// The device type of the second autocast state, beside the CPU's: CUDA if an argument is there, otherwise that of the
+// first device, otherwise that of the current accelerator. Mirrors _infer_device_type (torch/utils/checkpoint.py, torch
+// 2.13).
 c10::DeviceType device_type_of(const std::vector<at::Tensor>& arguments) {
   std::optional<c10::DeviceType> first;
   for (const at::Tensor& argument : arguments) {

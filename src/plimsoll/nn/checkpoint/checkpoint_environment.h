@@ -15,7 +15,7 @@ namespace plimsoll::nn::detail {
 /// The states of random number generators: the CPU's and those of some devices.
 class RngStates {
  public:
-  /// Reads the states as they are now.
+  /// Reads the current states.
   explicit RngStates(std::vector<c10::Device> devices);
   void restore() const;
   const std::vector<c10::Device>& devices() const { return devices_; }
@@ -26,7 +26,7 @@ class RngStates {
   std::vector<at::Tensor> states_;
 };
 
-/// Autocast for one type of device, as it is now.
+/// The current autocast state of one device type.
 struct AutocastState {
   explicit AutocastState(c10::DeviceType type);
 
@@ -36,8 +36,8 @@ struct AutocastState {
   bool cache_enabled;
 };
 
-/// While it lives, autocast is as it was; mirrors torch.amp.autocast (torch 2.13), which drops the casted weights when
-/// the outermost scope ends.
+/// Restores an autocast state for a scope. Drops the casted weights when the outermost scope ends, like
+/// torch.amp.autocast (torch 2.13), which this mirrors.
 class AutocastScope {
  public:
   explicit AutocastScope(const AutocastState& state);
@@ -49,7 +49,7 @@ class AutocastScope {
   AutocastState outer_;
 };
 
-/// What the first run of a checkpointed function sees of the thread it runs on.
+/// The thread state that the first run of a checkpointed function sees.
 struct CheckpointEnvironment {
   CheckpointEnvironment(bool preserve_rng_state, const std::vector<at::Tensor>& arguments);
 
@@ -59,7 +59,7 @@ struct CheckpointEnvironment {
   std::optional<c10::Device> device_scope;
 };
 
-/// While it lives, random numbers start from the environment's, and autocast is the environment's.
+/// Restores random number generators and autocast of an environment for a scope.
 class RestoredEnvironment {
  public:
   explicit RestoredEnvironment(const CheckpointEnvironment& environment);

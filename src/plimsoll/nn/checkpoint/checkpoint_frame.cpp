@@ -16,8 +16,8 @@ namespace {
 
 using torch::autograd::SavedVariableHooks;
 
-// Ends a recomputation that has made all that is needed. No std::exception, so that the function's own handlers let it
-// by.
+// Ends a recomputation that has all needed tensors. Not a std::exception, so that the function's own handlers do not
+// catch it.
 struct StopRecomputation {};
 
 class HeldTensor final : public SavedVariableHooks {
@@ -31,8 +31,8 @@ class HeldTensor final : public SavedVariableHooks {
   std::shared_ptr<CheckpointFrame::Holder> holder_;
 };
 
-// In recomputation a graph is made again, and dropped; while it lives it needs its tensors, because the function may
-// call backward itself.
+// Recomputation makes a graph and drops it. While the graph lives it needs its tensors, because the function may call
+// backward itself.
 class RecomputedTensor final : public SavedVariableHooks {
  public:
   RecomputedTensor(CheckpointFrame& frame, std::int64_t pass) : frame_(frame), pass_(pass) {}
@@ -40,12 +40,12 @@ class RecomputedTensor final : public SavedVariableHooks {
   at::Tensor call_unpack_hook() override { return tensor_; }
 
  private:
-  CheckpointFrame& frame_;  // Used while the frame runs its recomputation, and not later.
+  CheckpointFrame& frame_;  // Used only while the frame runs its recomputation.
   std::int64_t pass_;
   at::Tensor tensor_;
 };
 
-// Which backward pass this thread is at work on; a new number outside of any.
+// The number of the backward pass on this thread; a new number outside of a pass.
 std::int64_t current_pass() {
   static std::atomic<std::int64_t> outside{-1};
   const int pass = torch::autograd::get_current_graph_task_id();
@@ -127,7 +127,7 @@ at::Tensor CheckpointFrame::take(Holder& holder) {
   TORCH_INTERNAL_ASSERT(found != holder.recomputed.end());
   if (!found->second.defined()) {
     fail(
-        "A tensor saved in a checkpoint was asked for twice in one backward pass. Unpack saved variables only once in "
+        "A tensor saved in a checkpoint was unpacked twice in one backward pass. Unpack saved variables only once in "
         "a "
         "backward function.");
   }
@@ -151,12 +151,12 @@ at::Tensor CheckpointFrame::recomputed(std::int64_t pass, const at::Tensor& tens
   const std::size_t index = passes_[pass].saved++;
   if (index >= holders_.size()) {
     if (!forward_completed_) {
-      // The function calls backward itself, before it has saved all: what it saves later is nobody's.
+      // The function calls backward itself before it has saved all tensors: tensors that it saves later have no holder.
       ignore_saved_mismatch_ = true;
       return kept;
     }
-    fail("Recomputation of a checkpoint saves more tensors for backward than the ", holders_.size(),
-         " of the first run. The function must do the same when run again.");
+    fail("Recomputation of a checkpoint saved more tensors for backward than the ", holders_.size(),
+         " of the first run. The function must do the same each time.");
   }
   if (const auto holder = holders_[index].lock()) holder->recomputed[pass] = kept;
   if (early_stop_ && index + 1 == holders_.size()) throw StopRecomputation();
@@ -168,7 +168,7 @@ void CheckpointFrame::check_recomputed(std::int64_t pass) const {
   const std::size_t saved = passes_.at(pass).saved;
   if (saved != holders_.size()) {
     fail("Recomputation of a checkpoint saved ", saved, " tensors for backward, the first run ", holders_.size(),
-         ". The function must do the same when run again.");
+         ". The function must do the same each time.");
   }
   if (!determinism_check_) return;
   std::ostringstream differences;
@@ -182,8 +182,8 @@ void CheckpointFrame::check_recomputed(std::int64_t pass) const {
   }
   if (differences.tellp() != 0) {
     fail(
-        "Recomputation of a checkpoint made other tensors than the first run. The function must do the same when run "
-        "again.",
+        "Recomputation of a checkpoint made different tensors than the first run. The function must do the same each "
+        "time.",
         differences.str());
   }
 }

@@ -21,36 +21,36 @@
 
 namespace plimsoll::nn::detail {
 
-/// While it lives, this thread recomputes what a checkpoint did not keep.
+/// While it lives, this thread recomputes a checkpoint.
 class RecomputationScope : public ThreadScope<RecomputationScope> {};
 
-/// One checkpointed call: what is needed to run it again, and what the runs made. Mirrors _CheckpointFrame and its
+/// One checkpointed call: the inputs of its recomputation and the recomputed tensors. Mirrors _CheckpointFrame and its
 /// hooks (torch/utils/checkpoint.py, torch 2.13).
 ///
-/// In the first run each tensor that autograd would save leaves a Holder in its place, known here by its number and
-/// held by autograd alone. Recomputation, in the first backward pass that asks for any of them, puts the tensors into
-/// those holders that are still alive; asking a holder takes its tensor out. So what is recomputed lives until backward
-/// has used it, and what nobody will use is dropped at once.
+/// In the first run, each tensor that autograd would save is replaced by a Holder; only autograd owns the holder, the
+/// frame has its number. The first backward pass that needs one of the tensors recomputes all, and fills the holders
+/// that are still alive. Taking a tensor empties its holder. So a recomputed tensor lives until backward has used it,
+/// and tensors without a holder are dropped at once.
 ///
-/// Safe to use from several of autograd's threads.
+/// Safe to use from several autograd threads.
 class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
  public:
-  /// A tensor of the first run, in each backward pass that has recomputed it; undefined once taken.
+  /// A tensor of the first run, for each backward pass that has recomputed it; undefined after it was taken.
   struct Holder {
     std::map<std::int64_t, at::Tensor> recomputed;
   };
 
-  /// The arguments' tensors say which random number generators matter.
+  /// The tensor arguments determine which random number generators are restored.
   CheckpointFrame(const CheckpointOptions& options, const std::vector<at::Tensor>& arguments);
 
-  /// Keeps an argument, as autograd keeps a tensor: by whatever hooks are in force. Returns its place among the inputs.
+  /// Keeps an argument like a saved tensor, with the active saved-tensor hooks. Returns its index in the inputs.
   std::size_t save_input(const at::Tensor& tensor);
 
   void set_recompute(std::function<void(const std::vector<at::Tensor>& inputs)> recompute) {
     recompute_ = std::move(recompute);
   }
 
-  /// The first run: alive while the function runs.
+  /// The scope of the first run.
   class Forward {
    public:
     explicit Forward(std::shared_ptr<CheckpointFrame> frame);
@@ -65,13 +65,13 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
     int exceptions_;
   };
 
-  /// A tensor is saved in the first run.
+  /// Saves a tensor in the first run.
   std::shared_ptr<Holder> hold(const at::Tensor& tensor);
 
-  /// A tensor is needed by backward.
+  /// Returns a tensor that backward needs.
   at::Tensor take(Holder& holder);
 
-  /// A tensor is saved in recomputation, for the given backward pass.
+  /// Saves a tensor in the recomputation for the given backward pass.
   at::Tensor recomputed(std::int64_t pass, const at::Tensor& tensor);
 
  private:
@@ -98,10 +98,10 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   const CheckpointEnvironment environment_;
   std::function<void(const std::vector<at::Tensor>& inputs)> recompute_;
 
-  std::recursive_mutex mutex_;  // A function that itself calls backward comes back here.
+  std::recursive_mutex mutex_;  // Recursive: the function may call backward itself.
   std::vector<torch::autograd::SavedVariable> inputs_;
   std::vector<std::weak_ptr<Holder>> holders_;
-  std::vector<Metadata> metadata_;  // One for each holder where determinism is checked.
+  std::vector<Metadata> metadata_;  // One for each holder, if determinism is checked.
   std::map<std::int64_t, Pass> passes_;
   bool forward_completed_ = false;
   bool ignore_saved_mismatch_ = false;

@@ -9,7 +9,7 @@
 
 namespace plimsoll::nn {
 
-/// Opens a scope: something that stays in force until what is returned is destroyed, on the same thread.
+/// Opens a scope, which ends when the returned object is destroyed, on the same thread.
 using ScopeFunction = std::function<std::shared_ptr<void>()>;
 
 /// The scopes around a checkpointed function, in its first run and in recomputation. Either may be empty.
@@ -21,18 +21,17 @@ struct CheckpointContexts {
 struct CheckpointOptions {
   /// Recomputation draws the random numbers of the first run: on the CPU, and on the devices of the tensor arguments.
   bool preserve_rng_state = true;
-  /// Recomputation stops as soon as all that backward needs is there.
+  /// Recomputation stops as soon as backward has all needed tensors.
   bool early_stop = true;
-  /// Recomputed tensors are checked to have the shape, dtype and device of the first run.
+  /// Checks that recomputed tensors have the shape, dtype and device of the first run.
   bool determinism_check = true;
   /// Called once for each checkpoint.
   std::function<CheckpointContexts()> context_fn = nullptr;
-  /// Selective checkpointing: what to keep instead of recomputing it (selective_checkpoint.h). Not together with
-  /// context_fn.
+  /// Selective checkpointing: which results to keep (selective_checkpoint.h). Excludes context_fn.
   CheckpointPolicyFunction policy = nullptr;
 };
 
-/// Recomputation did not do what the first run did.
+/// The recomputation differs from the first run.
 class CheckpointError : public c10::Error {
  public:
   using c10::Error::Error;

@@ -7,7 +7,7 @@
 
 namespace plimsoll::nn {
 
-/// What selective checkpointing does with the results of an operator call. Eagerly, Must and Prefer mean the same.
+/// The fate of an operator's results in selective checkpointing. In eager mode, Must and Prefer mean the same.
 enum class CheckpointPolicy : std::uint8_t {
   kMustSave,         ///< Kept from forward; backward does not run the operator again.
   kPreferSave,       ///< As kMustSave.
@@ -15,8 +15,8 @@ enum class CheckpointPolicy : std::uint8_t {
   kPreferRecompute,  ///< As kMustRecompute.
 };
 
-/// Decides on each operator call of the forward pass. As in torch 2.13 it is not asked in recomputation, which follows
-/// what it said in forward: `is_recompute` is always false.
+/// Decides for each operator call of the forward pass. Recomputation follows the decision of forward and, as in torch
+/// 2.13, does not call this: `is_recompute` is always false.
 using CheckpointPolicyFunction = std::function<CheckpointPolicy(const c10::OperatorHandle& op, bool is_recompute)>;
 
 }  // namespace plimsoll::nn

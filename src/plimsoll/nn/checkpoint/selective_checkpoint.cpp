@@ -16,13 +16,13 @@
 namespace plimsoll::nn {
 namespace {
 
-// detach is called by checkpointing itself, not equally often in both runs.
+// Checkpointing itself calls detach, with different counts in the two runs.
 bool is_ignored(const c10::OperatorHandle& op) {
   static const c10::OperatorHandle detach = c10::Dispatcher::singleton().findSchemaOrThrow("aten::detach", "");
   return op == detach;
 }
 
-// Another handle to the tensor without autograd's data, that still shares its version counter.
+// A handle to the tensor without autograd's data, with the same version counter.
 at::Tensor without_autograd(const at::Tensor& tensor) {
   constexpr c10::DispatchKey kKey = c10::DispatchKey::ADInplaceOrView;
   struct Restored {
@@ -70,7 +70,7 @@ class KeptResults {
         TORCH_CHECK(allow_mutation || tensor._version() == expected, "A result of ", op.operator_name(),
                     " kept by a selective checkpoint was changed in place between forward and backward (version ",
                     tensor._version(), ", expected ", expected,
-                    "). Recompute the operator, or set allow_cache_entry_mutation where the change is meant.");
+                    "). Recompute the operator, or set allow_cache_entry_mutation if the change is intended.");
         return tensor;
       });
     }
@@ -126,12 +126,12 @@ class ReplayingMode final : public DispatchMode {
     const std::size_t known = found == calls_->end() ? 0 : found->second.size();
     TORCH_CHECK(index < known, "Recomputation of a selective checkpoint calls ", op.operator_name(), " for the ",
                 index + 1, ". time, the first run called it ", known,
-                " times. The function must do the same when run again, whatever changes outside of it.");
+                " times. The function must do the same each time.");
     Call& call = found->second[index];
     TORCH_CHECK(!std::holds_alternative<Consumed>(call),
-                "A second backward pass reached a selective checkpoint, which gives "
-                "what it kept only once (here the result of ",
-                op.operator_name(), "). Use checkpoint without a policy where the graph is retained.");
+                "A second backward pass reached a selective checkpoint, which returns "
+                "each kept result only once (here that of ",
+                op.operator_name(), "). Use checkpoint without a policy if the graph is retained.");
     if (std::holds_alternative<Recompute>(call)) {
       op.callBoxed(&stack);
       return;

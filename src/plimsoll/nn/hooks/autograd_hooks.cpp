@@ -15,7 +15,7 @@
 namespace plimsoll::nn {
 namespace {
 
-// One removable hook. torch drops a removed hook at once, even one that is running; this one is only emptied.
+// One removable hook. torch destroys a removed hook at once, even while it runs; so this one is only emptied.
 class SingleHook final : public HookOwner {
  public:
   explicit SingleHook(TensorHook hook) : hook_(std::make_shared<const TensorHook>(std::move(hook))) {}
@@ -40,9 +40,9 @@ class SingleHook final : public HookOwner {
   std::shared_ptr<const TensorHook> hook_;
 };
 
-// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor in one place of its node's list, which
-// is that of the first of them, and all of Python's in another. Where both register hooks on one tensor (FSDP2 in
-// Python, a tracker in C++), each of ours has a place of its own, so that they run as they were registered.
+// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor at one position in its node's list,
+// that of the first of them, and all Python hooks at another. If both languages register hooks on one tensor (FSDP2 in
+// Python, a tracker in C++), each of our hooks gets a separate position, so that they run in the order of registration.
 class OwnPlace final : public torch::autograd::FunctionPreHook {
  public:
   OwnPlace(std::shared_ptr<const SingleHook> hook, std::size_t index) : hook_(std::move(hook)), index_(index) {}
@@ -53,7 +53,7 @@ class OwnPlace final : public torch::autograd::FunctionPreHook {
     if (auto replaced = (*alive)(gradients[index_]); replaced.defined()) results[index_] = std::move(replaced);
     return results;
   }
-  /// Compiled autograd goes without it.
+  /// Compiled autograd does not support it.
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const override {}
 
  private:
@@ -65,7 +65,7 @@ std::atomic<LeafHooks> leaf_hooks{nullptr};
 
 using PostAccumulateHookList = HookList<PostAccumulateGradHook>;
 
-// What stands in libtorch's one slot.
+// Occupies libtorch's one slot.
 class PostAccumulateHooks final : public torch::autograd::PostAccumulateGradHook {
  public:
   explicit PostAccumulateHooks(std::unique_ptr<torch::autograd::PostAccumulateGradHook> first)
@@ -78,7 +78,7 @@ class PostAccumulateHooks final : public torch::autograd::PostAccumulateGradHook
     for (const auto& hook : *hooks) hook.function(tensor);
   }
 
-  // Compiled autograd goes without ours.
+  // Compiled autograd does not support ours.
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
     if (first_) first_->compiled_args(args);
   }
@@ -113,15 +113,15 @@ HookHandle register_tensor_hook(const at::Tensor& tensor, TensorHook hook) {
     const auto alive = single;
     return (*alive)(gradient);
   });
-  // The tensor alone owns the hook; with it the weak reference ends.
+  // Only the tensor owns the hook; the weak reference expires with it.
   return HookHandle(single, 0);
 }
 
 HookHandle register_post_accumulate_grad_hook(const at::Tensor& tensor, PostAccumulateGradHook hook) {
   TORCH_CHECK(tensor.requires_grad() && tensor.is_leaf(),
               "Expected a leaf that requires a gradient, found a tensor of shape ", tensor.sizes(),
-              tensor.is_leaf() ? " that requires none" : " that an operator made",
-              ": nothing is accumulated into its grad(). Use register_tensor_hook for what operators make.");
+              tensor.is_leaf() ? " that does not require one" : " that an operator made",
+              ": nothing is accumulated into its grad(). Use register_tensor_hook for results of operators.");
   auto& slot = torch::autograd::impl::post_acc_grad_hooks(tensor);
   auto* hooks = dynamic_cast<PostAccumulateHooks*>(slot.get());
   if (hooks == nullptr) {

@@ -10,10 +10,10 @@
 
 namespace plimsoll::nn {
 
-/// Hooks in the order in which they run. A call works on a snapshot, so a hook may add and remove hooks while it runs;
-/// they take part from the next call on. Safe to use from several threads.
+/// Hooks in the order in which they run. A call uses a snapshot, so a hook may add and remove hooks; the change takes
+/// effect from the next call. Thread-safe.
 ///
-/// REQUIRES: owned by a std::shared_ptr, which handles refer to weakly.
+/// REQUIRES: owned by a std::shared_ptr, to which handles refer weakly.
 template <class Function>
 class HookList final : public HookOwner, public std::enable_shared_from_this<HookList<Function>> {
  public:
@@ -25,7 +25,7 @@ class HookList final : public HookOwner, public std::enable_shared_from_this<Hoo
   using Snapshot = std::shared_ptr<const std::vector<Entry>>;
 
   HookList() = default;
-  /// Counts its hooks in `total` as well. REQUIRES: total outlives the list.
+  /// Also counts its hooks in `total`. REQUIRES: total outlives the list.
   explicit HookList(std::atomic<std::size_t>& total) : total_(&total) {}
 
   HookHandle add(Function function, bool prepend, bool always_call) {
@@ -38,7 +38,7 @@ class HookList final : public HookOwner, public std::enable_shared_from_this<Hoo
   }
 
   void remove_hook(std::uint64_t id) noexcept override {
-    Snapshot removed;  // What the hook holds is dropped after the lock is, as it may come back here.
+    Snapshot removed;  // Destroyed after the lock is released, because the hook's contents may call back here.
     const std::lock_guard lock(mutex_);
     if (!entries_) return;
     auto entries = std::make_shared<std::vector<Entry>>();
@@ -49,7 +49,7 @@ class HookList final : public HookOwner, public std::enable_shared_from_this<Hoo
     publish(std::move(entries));
   }
 
-  /// Null where there are no hooks.
+  /// Null if there are no hooks.
   Snapshot snapshot() const {
     if (empty()) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -58,7 +58,7 @@ class HookList final : public HookOwner, public std::enable_shared_from_this<Hoo
 
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
-  /// Puts copies of the other's hooks behind these; handles of the other do not reach the copies.
+  /// Appends copies of the other's hooks; handles of the other do not affect the copies.
   void append(const HookList& other) {
     const Snapshot entries = other.snapshot();
     if (!entries) return;

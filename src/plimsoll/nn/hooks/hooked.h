@@ -13,20 +13,20 @@
 
 namespace plimsoll::nn {
 
-/// A module with forward hooks: derives from the module's Impl and shadows its `forward` with the same signature, so
-/// that holders, Sequential and AnyModule take it as they take the Impl:
+/// A module with forward hooks. Derives from the module's Impl and shadows its `forward` with the same signature, so
+/// that holders, Sequential and AnyModule accept it like the Impl:
 ///
 ///     struct BlockImpl : torch::nn::Module { torch::Tensor forward(const torch::Tensor& x); … };
 ///     TORCH_MODULE_IMPL(Block, plimsoll::nn::Hooked<BlockImpl>);
 ///     Block block(…);
 ///     block->register_forward_hook(…);
 ///
-/// Arguments and results are whatever `forward` has. Hooks see the tensors among them that TensorTree finds. Arguments
-/// taken by value or constant reference can be replaced without the caller's noticing; a non-constant reference is the
-/// caller's own object throughout. Arguments stay alive until the call returns, as in Python.
+/// `forward` may have any arguments and result. Hooks see the tensors in them that TensorTree finds. A hook may replace
+/// arguments taken by value or constant reference without an effect on the caller's objects; a non-constant reference
+/// is the caller's object. Arguments live until the call returns, as in Python.
 ///
-/// Arguments that may be left out must be declared with torch's FORWARD_HAS_DEFAULT_ARGS in the Impl: C++ does not let
-/// default values be read from a signature. At most eight arguments then.
+/// Optional arguments must be declared with torch's FORWARD_HAS_DEFAULT_ARGS in the Impl, because C++ cannot read
+/// default values from a signature. Then at most eight arguments.
 ///
 /// `forward` is not virtual in torch: a call through a pointer to the Impl itself runs no hooks.
 template <class Impl, class Forward = detail::ForwardOf<Impl>>
@@ -52,7 +52,7 @@ class Hooked<Impl, R (C::*)(A...) const noexcept(kNoexcept)>
   using Base::Base;
 };
 
-/// torch's Sequential has a template for `forward`. This one takes and gives a tensor, so that it may itself stand in a
+/// torch's Sequential has a template for `forward`. This one takes and returns a tensor, so that it can be inside a
 /// Sequential or an AnyModule; `forward_as<Result>(inputs…)` is torch's, with hooks.
 template <>
 class Hooked<torch::nn::SequentialImpl, detail::NoSingleForward>

@@ -12,10 +12,10 @@
 
 #include "plimsoll/nn/hooks/hooked_forward.h"
 
-/// Hooked modules whose `forward` may be called with fewer arguments. A default value cannot be read from a signature,
-/// and a second `forward` beside the first would hide the signature from AnyModule; so the one `forward` gets default
-/// arguments that look up the values of torch's FORWARD_HAS_DEFAULT_ARGS. They are learnt when the first module of the
-/// type is made, hence before any call.
+/// Hooked modules with optional arguments of `forward`. A default value cannot be read from a signature, and a second
+/// `forward` would hide the signature from AnyModule. So the one `forward` gets default arguments that look up the
+/// values of torch's FORWARD_HAS_DEFAULT_ARGS. These are recorded when the first module of the type is made, so before
+/// any call.
 namespace plimsoll::nn::detail {
 
 template <class Self, class Impl, bool kConst, class... A>
@@ -32,7 +32,7 @@ class HookedWithDefaults : public HookedModule<Self, Impl> {
                   "Too few arguments for the forward of this module");
     const auto& value = std::get<kIndex>(defaults());
     TORCH_CHECK(value, "Argument ", kIndex, " of ", c10::demangle(typeid(Impl).name()),
-                "::forward was left out, and its default value is not known. Declare it in the class with "
+                "::forward was left out, but its default value is unknown. Declare it in the class with "
                 "FORWARD_HAS_DEFAULT_ARGS({",
                 kIndex, ", torch::nn::AnyValue(…)}), with exactly the argument's type.");
     return *value;
@@ -77,7 +77,7 @@ class HookedWithDefaults : public HookedModule<Self, Impl> {
   bool defaults_learnt_ = learn_defaults();
 };
 
-// One class for each number of arguments: a pack of parameters cannot have default arguments.
+// One class for each number of arguments: a parameter pack cannot have default arguments.
 #define PLIMSOLL_LIST(...) __VA_ARGS__
 #define PLIMSOLL_PARAMETER(i) A##i a##i = HookedForward::template omitted<i, A##i>()
 #define PLIMSOLL_HOOKED_FORWARD_OF(kConst, QUALIFIER, CLASSES, TYPES, PARAMETERS, ARGUMENTS) \

@@ -14,13 +14,13 @@
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/tensor_tree.h"
 
-/// What Hooked (hooked.h) is made of.
+/// The implementation of Hooked (hooked.h).
 namespace plimsoll::nn::detail {
 
 template <class...>
 struct Types {};
 
-/// Stands for the signature of a `forward` that is overloaded or a template.
+/// The signature of a `forward` that is overloaded or a template.
 struct NoSingleForward {};
 
 template <class Impl>
@@ -35,16 +35,16 @@ struct DeduceForward<Impl> {
 template <class Impl>
 using ForwardOf = typename DeduceForward<Impl>::Type;
 
-// How an argument is kept while the hooks may replace its tensors. Values and constant references become copies (a
-// tensor's copy is another handle to it); other references stay what they are.
+// Storage of an argument while hooks may replace its tensors. Values and constant references become copies (a copy of a
+// tensor is another handle to it); other references stay references.
 template <class A>
 inline constexpr bool kKeptAsCopy = has_tensors<A> && std::is_copy_constructible_v<std::remove_cvref_t<A>> &&
                                     (!std::is_reference_v<A> || std::is_const_v<std::remove_reference_t<A>>);
 template <class A>
 using Kept = std::conditional_t<kKeptAsCopy<A>, std::remove_cvref_t<A>, std::remove_reference_t<A>&>;
 
-// What is handed to the module's own forward. A value is copied where it can be, so that the caller's stays alive
-// during the call: Python keeps a call's arguments until it returns, and memory is to be freed when Python frees it.
+// The argument for the module's own forward. A value is copied if possible, so that the caller's stays alive during the
+// call: Python keeps a call's arguments until it returns, and memory must be freed at the same point.
 template <class A, class T>
 decltype(auto) passed(T& value) {
   if constexpr (!std::is_reference_v<A> && std::is_copy_constructible_v<A>) {
@@ -59,7 +59,7 @@ void collect(T& value, Tensors& tensors) {
   visit_tensors(value, [&](at::Tensor& tensor) { tensors.add(tensor); });
 }
 
-/// What all hooked modules share: running a call with hooks around it, and cloning.
+/// The base of all hooked modules: runs a call with its hooks, and clones.
 template <class Self, class Impl>
 class HookedModule : public Impl, public Hookable {
  protected:
@@ -69,11 +69,11 @@ class HookedModule : public Impl, public Hookable {
   using Impl::Impl;
   HookedModule(FromPlain, const Impl& plain) : Impl(plain) {}
 
-  /// A deep copy, hooked as this module is, with the hooks of this module and of those below it.
+  /// A deep copy, with copies of the hooks of this module and of its submodules.
   std::shared_ptr<torch::nn::Module> clone(const std::optional<at::Device>& device = std::nullopt) const override {
     const std::shared_ptr<torch::nn::Module> plain = Impl::clone(device);
     auto copy = std::make_shared<Self>(FromPlain(), dynamic_cast<const Impl&>(*plain));
-    // Modules below were cloned by assignment to what reset() made, which knows nothing of hooks.
+    // The submodules were assigned to new modules from reset(), which does not copy hooks.
     const auto from = this->modules(/*include_self=*/false);
     const auto to = copy->modules(/*include_self=*/false);
     for (std::size_t i = 0; i < from.size() && i < to.size(); i++) copy_hooks(*from[i], *to[i]);
@@ -140,7 +140,7 @@ struct Omittable<Impl, Types<Given...>, Next, Left...> : Omittable<Impl, Types<G
 template <class Impl, class... A>
 inline constexpr bool kOmittable = Omittable<Impl, Types<>, A...>::value;
 
-/// A class with `forward` of the given signature, that runs Impl's with hooks.
+/// A class with `forward` of the given signature, which runs Impl's with hooks.
 template <class Self, class Impl, bool kConst, bool kDefaults, class R, class... A>
 class HookedForward;
 

@@ -60,7 +60,7 @@ HookedCall::HookedCall(torch::nn::Module& module, const Hookable& hooks, Tensors
     : module_(module), hooks_(hooks), arguments_(arguments) {}
 
 void HookedCall::before() {
-  // Both snapshots are taken before either runs, as in Python.
+  // Takes both snapshots before either list runs, as in Python.
   const auto global = global_before().snapshot();
   const auto own = hooks_.lists_ ? hooks_.lists_->before->snapshot() : nullptr;
   for (const auto& hooks : {global, own}) {
@@ -109,12 +109,11 @@ void HookedCall::run_always_called(const ForwardHooks& hooks, std::size_t done, 
     try {
       hook.function(module_, arguments_, results);
     } catch (const std::exception& error) {
-      TORCH_WARN(
-          "An always-call forward hook of ", class_name(module_),
-          " threw while another exception was on its way to the caller; what it threw is dropped: ", error.what());
+      TORCH_WARN("An always-call forward hook of ", class_name(module_),
+                 " threw during another exception; its own exception is dropped: ", error.what());
     } catch (...) {
       TORCH_WARN("An always-call forward hook of ", class_name(module_),
-                 " threw while another exception was on its way to the caller; what it threw is dropped");
+                 " threw during another exception; its own exception is dropped");
     }
   }
 }
@@ -128,8 +127,8 @@ const Hookable& require_hooks(const torch::nn::Module& module, std::string_view 
   const std::string name = class_name(module);
   TORCH_CHECK(hooks != nullptr, "Expected a module with forward hooks, found ", name,
               path.empty() ? "" : " at '" + std::string(path) + "'",
-              ", which has none. Declare it with hooks: ", "TORCH_MODULE_IMPL(", name, ", plimsoll::nn::Hooked<", name,
-              "Impl>)");
+              ", which has no hooks. Declare it with hooks: ", "TORCH_MODULE_IMPL(", name, ", plimsoll::nn::Hooked<",
+              name, "Impl>)");
   return *hooks;
 }
 

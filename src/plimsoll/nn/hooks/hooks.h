@@ -17,7 +17,7 @@
 #include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/nn/hooks/hook_list.h"
 
-/// Forward hooks for modules of libtorch's C++ front end, as torch.nn.Module has them in Python.
+/// Forward hooks for modules of libtorch's C++ front end, like those of torch.nn.Module in Python.
 ///
 /// A module gets hooks by its declaration (hooked.h):
 ///
@@ -26,13 +26,13 @@
 /// A call of a hooked module runs, in this order: global forward pre-hooks, the module's forward pre-hooks, `forward`,
 /// global forward hooks, the module's forward hooks.
 ///
-/// Hooks run on the thread that calls the module. Different threads may call hooked modules at once; a module's hooks
-/// may be added and removed by any thread that has a call of the module neither before nor beside it unfinished, or
-/// from within its hooks; global hooks by any thread at any time.
+/// Hooks run on the thread that calls the module. Different threads may call hooked modules at once. Hooks of a module
+/// may be added and removed from within its hooks, or by a thread while no call of the module is running. Global hooks
+/// may be added and removed by any thread at any time.
 namespace plimsoll::nn {
 
-/// The defined tensors found in the arguments or in the result of a call, in order, however deeply they were wrapped in
-/// optionals, tuples, vectors or maps. Assigning to one replaces what the module, the later hooks or the caller see.
+/// The defined tensors in the arguments or the result of a call, in order, also inside optionals, tuples, vectors or
+/// maps. An assignment to one replaces it for the module, the later hooks and the caller.
 class Tensors {
  public:
   class Iterator {
@@ -58,7 +58,7 @@ class Tensors {
     at::Tensor* const* at_ = nullptr;
   };
 
-  /// Undefined tensors are passed over: they stand for Python's None.
+  /// Ignores undefined tensors: they represent Python's None.
   void add(at::Tensor& tensor) {
     if (tensor.defined()) tensors_.push_back(&tensor);
   }
@@ -77,13 +77,13 @@ using ForwardPreHook = std::function<void(torch::nn::Module&, Tensors& arguments
 using ForwardHook = std::function<void(torch::nn::Module&, Tensors& arguments, Tensors& results)>;
 
 struct ForwardPreHookOptions {
-  bool prepend = false;  ///< Before the hooks that are there already, instead of after them.
+  bool prepend = false;  ///< Before the existing hooks, instead of after them.
 };
 
 struct ForwardHookOptions {
   bool prepend = false;
-  /// Also when a pre-hook, `forward` or a hook throws: then with the results there are, if any, and what the hook
-  /// itself throws becomes a warning. The exception goes on to the caller.
+  /// Runs also if a pre-hook, `forward` or a hook throws; the hook then gets the results so far. The exception goes on
+  /// to the caller; an exception of the hook itself becomes a warning.
   bool always_call = false;
 };
 
@@ -91,22 +91,22 @@ struct GlobalForwardHookOptions {
   bool always_call = false;  ///< As in ForwardHookOptions.
 };
 
-/// The base of every hooked module: `dynamic_cast<Hookable*>(&module)` tells whether a module has hooks.
+/// The base of every hooked module: `dynamic_cast<Hookable*>(&module)` is null for a module without hooks.
 class Hookable {
  public:
   Hookable() = default;
-  /// A copy has the hooks of the original; handles of the original do not reach them.
+  /// A copy has the hooks of the original; handles of the original do not affect the copy's.
   Hookable(const Hookable& other);
   Hookable& operator=(const Hookable& other);
   virtual ~Hookable();
 
-  /// Runs before each `forward` of this module. It may throw; `forward` is then not called.
+  /// Runs before each `forward` of this module. If it throws, `forward` is not called.
   HookHandle register_forward_pre_hook(ForwardPreHook hook, ForwardPreHookOptions options = {});
 
   /// Runs after each `forward` of this module.
   HookHandle register_forward_hook(ForwardHook hook, ForwardHookOptions options = {});
 
-  /// Keeps something of another layer's with the module, one of each type. A copy of the module has none of it.
+  /// Attaches an object of another layer to the module, one for each type. A copy of the module does not have it.
   template <class T>
   void attach(std::shared_ptr<T> value) {
     for (auto& [type, kept] : attachments_) {
@@ -118,7 +118,7 @@ class Hookable {
     attachments_.emplace_back(typeid(T), std::move(value));
   }
 
-  /// What was attached of that type, null where there is nothing.
+  /// The attached object of that type; null if absent.
   template <class T>
   std::shared_ptr<T> attachment() const {
     for (const auto& [type, kept] : attachments_) {
@@ -146,18 +146,17 @@ HookHandle register_global_forward_pre_hook(ForwardPreHook hook);
 /// Runs after the `forward` of every hooked module of the process.
 HookHandle register_global_forward_hook(ForwardHook hook, GlobalForwardHookOptions options = {});
 
-/// The module's class as its author calls it: without namespaces, `Hooked<…>` and a trailing `Impl`.
+/// The module's class name in its source: without namespaces, `Hooked<…>` and a trailing `Impl`.
 std::string class_name(const torch::nn::Module& module);
 
-/// The module's hooks. Throws where it has none, saying which module it is (its path where given) and how to declare
-/// it.
+/// The module's hooks. If it has none, throws with the module's class, its path (if given) and how to declare hooks.
 Hookable& require_hooks(torch::nn::Module& module, std::string_view path = {});
 const Hookable& require_hooks(const torch::nn::Module& module, std::string_view path = {});
 
-/// How many global hooks there are; a hooked call asks this first.
+/// The number of global hooks; a hooked call reads it first.
 inline std::atomic<std::size_t> global_hook_count{0};
 
-/// One call of a hooked module, from the side of its hooks; used by Hooked alone.
+/// The hooks of one call of a hooked module; only for Hooked.
 class HookedCall {
  public:
   /// Whether a call of the module would run any hook.
@@ -171,7 +170,7 @@ class HookedCall {
   void before();
   void after(Tensors& results);
 
-  /// Runs the always-call hooks that did not run yet. Called with an exception in flight, which stays the one thrown.
+  /// Runs the always-call hooks that have not run. Called with an exception in flight, which stays the one thrown.
   void failed(Tensors& results) noexcept;
 
  private:

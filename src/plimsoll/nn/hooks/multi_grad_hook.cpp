@@ -16,8 +16,9 @@ namespace {
 
 using torch::autograd::Node;
 
-// The node that computes or accumulates a tensor's gradient. Held weakly: hooks belong to the node or to the tensor,
-// and would keep themselves alive. A leaf's node is looked up anew, as it comes and goes with the graphs that use it.
+// The node that computes or accumulates a tensor's gradient. Held weakly: the node or the tensor owns the hooks, which
+// would keep their owner alive. A leaf's node is looked up each time, because it lives only as long as the graphs that
+// use it.
 class GradientNode {
  public:
   explicit GradientNode(const at::Tensor& tensor) {
@@ -41,8 +42,8 @@ class GradientNode {
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
 };
 
-// Mirrors torch._C._will_engine_execute_node (torch 2.13), but for leaves whose gradient grad() was asked for: hooks of
-// tensors do run there, and torch refuses them for the sake of hooks of nodes.
+// Mirrors torch._C._will_engine_execute_node (torch 2.13), except for leaves whose gradient grad() computes: tensor
+// hooks run there; torch refuses them because of node hooks.
 bool will_execute(Node* node) {
   if (node == nullptr) return false;
   const auto* nodes = torch::autograd::get_current_graph_task_nodes_in_graph();
@@ -76,7 +77,7 @@ class MultiGrad final : public HookOwner {
       Pass& state = found->second;
       if (is_first) {
         state.awaited = mode_ == MultiGradMode::kAny ? 1 : count_awaited();
-        // A pass that ends without the last gradient must leave nothing behind.
+        // A pass that ends without the last gradient must not leave state behind.
         queue_callback([self = weak_self, pass] {
           if (const auto alive = self.lock()) alive->forget(pass);
         });
@@ -128,11 +129,11 @@ HookHandle register_multi_grad_hook(const std::vector<at::Tensor>& tensors, Mult
     for (std::size_t i = 0; i < tensors.size(); i++) {
       TORCH_CHECK(tensors[i].requires_grad(), "Expected tensors that require a gradient, found tensor ", i,
                   " of shape ", tensors[i].sizes(),
-                  ", which does not: leave it out, or use MultiGradMode::kAny, which passes it over.");
+                  ", which does not: leave it out, or use MultiGradMode::kAny, which ignores it.");
     }
   }
   if (tensors.size() == 1 && tensors.front().requires_grad()) {
-    // A pass computes one tensor's gradient once: there is nothing to wait for, and nothing to remember.
+    // A pass computes one tensor's gradient once: no need to count.
     return register_tensor_hook(tensors.front(), [hook = std::move(hook)](const at::Tensor& gradient) {
       hook({gradient});
       return at::Tensor();

@@ -21,7 +21,7 @@ using Factory = std::shared_ptr<const SavedTensorHookFactory>;
 
 thread_local std::vector<Factory> open_scopes;
 
-// The hooks in force where a backward pass was called, for the threads that autograd runs it on.
+// The hooks that were active when a backward pass was called, for its autograd threads.
 class HooksOfPasses {
  public:
   void set(int pass, Factory factory) {
@@ -72,8 +72,8 @@ class HookingEngine final : public Engine {
   }
 
  private:
-  // torch starts the threads of the devices once in a process, for the engine that is the first to need them. Where
-  // that was another, this one starts its own.
+  // torch starts the device threads once in a process, for the first engine that needs them. If that was another
+  // engine, this one starts its own.
   void start_threads() {
     initialize_device_threads_pool();
     std::call_once(threads_started_, [this] {
@@ -92,7 +92,7 @@ class HookingEngine final : public Engine {
 };
 
 Engine& hooking_engine() {
-  // Never destroyed, as its threads run until the process ends.
+  // Never destroyed: its threads run until the process ends.
   static auto* const engine = new HookingEngine;
   return *engine;
 }
@@ -122,9 +122,9 @@ SavedTensorHookFactory factory_of(PackHook pack, UnpackHook unpack) {
 
 void require_replaceable_engine(Engine& engine) {
   TORCH_CHECK(torch::autograd::get_current_graph_task_id() == -1,
-              "Saved-tensor hooks were used for the first time within a backward pass, which cannot change its engine. "
+              "Saved-tensor hooks were first used inside a backward pass, which cannot change its engine. "
               "Call plimsoll::nn::install_saved_tensor_hooks() at the start of the program.");
-  TORCH_CHECK(typeid(engine) == typeid(Engine), "Expected torch's C++ autograd engine in charge, found ",
+  TORCH_CHECK(typeid(engine) == typeid(Engine), "Expected torch's C++ autograd engine, found ",
               c10::demangle(typeid(engine).name()),
               ": saved-tensor hooks of C++ would hide its own. In a Python process use torch.autograd.graph and "
               "torch.utils.checkpoint.");
@@ -141,9 +141,8 @@ void install_saved_tensor_hooks() {
 
 namespace {
 
-// The engine that runs the first backward pass has the threads of backward, and they have handles and workspaces of
-// their own: another engine that comes later takes them twice. So ours is there from the start, unless a Python process
-// has its own.
+// The engine that runs the first backward pass owns the autograd threads with their handles and workspaces; a later
+// engine would allocate them again. So ours is installed at the start, unless a Python process has its own.
 [[maybe_unused]] const bool installed_at_start = [] {
   const Engine& found = Engine::get_default_engine();
   if (typeid(found) == typeid(Engine)) install_saved_tensor_hooks();

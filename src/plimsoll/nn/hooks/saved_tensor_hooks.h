@@ -12,24 +12,24 @@
 
 /// Saved-tensor hooks, as torch.autograd.graph has them in Python.
 ///
-/// torch asks its autograd engine for them, and only Python's engine has any. A program that is linked with this has,
-/// from its start, one that does too; where Python's is in charge it stays, and the first scope throws.
+/// torch asks its autograd engine for these hooks, and only Python's engine supports them. A program linked with this
+/// library gets, at its start, an engine that does too. If Python's engine is installed it stays, and the first scope
+/// throws.
 namespace plimsoll::nn {
 
-/// What takes the place of a tensor that autograd saves, and what gives the tensor back. `pack` runs when autograd
-/// saves, without gradients and on the thread that runs the operator; `unpack` when backward needs it, on a thread of
-/// autograd's.
+/// `pack` returns the object that replaces a tensor which autograd saves; `unpack` returns the tensor. `pack` runs on
+/// the operator's thread, without gradients; `unpack` runs on an autograd thread when backward needs the tensor.
 using PackHook = std::function<std::any(const at::Tensor&)>;
 using UnpackHook = std::function<at::Tensor(const std::any&)>;
 
-/// Makes the hooks of one saved tensor: for those who keep more than a value.
+/// Makes the hooks of one saved tensor, for callers that keep more than a value.
 using SavedTensorHookFactory = std::function<std::unique_ptr<torch::autograd::SavedVariableHooks>()>;
 
-/// While it lives, the tensors that autograd saves on this thread, and on autograd's threads in a backward pass that
-/// this thread calls, go through the hooks. Of nested scopes the innermost counts, alone. Numbers that torch wrapped as
-/// tensors are passed over.
+/// Activates hooks for the tensors that autograd saves on this thread, and on autograd's threads in a backward pass
+/// that this thread calls. Of nested scopes, only the innermost counts. Numbers that torch wrapped as tensors are
+/// ignored.
 ///
-/// Throws where a DisableSavedTensorHooks is alive, with its message.
+/// Throws the message of a DisableSavedTensorHooks, if one is alive.
 ///
 /// REQUIRES: scopes of a thread end in the reverse order of their beginning.
 class SavedTensorHooks {
@@ -41,9 +41,9 @@ class SavedTensorHooks {
   SavedTensorHooks& operator=(const SavedTensorHooks&) = delete;
 };
 
-/// While it lives, opening a SavedTensorHooks scope on this thread throws the message; so does this constructor where
-/// one is open. For code that does not go together with such hooks. torch's own flag, so Python's hooks are disabled
-/// too.
+/// While it lives, opening a SavedTensorHooks scope on this thread throws the message. This constructor throws it too
+/// if a scope is open. For code that is incompatible with such hooks. Uses torch's own flag, so Python's hooks are
+/// disabled too.
 class DisableSavedTensorHooks {
  public:
   explicit DisableSavedTensorHooks(const std::string& message);
@@ -55,12 +55,11 @@ class DisableSavedTensorHooks {
   std::optional<std::string> outer_;
 };
 
-/// Puts the engine with hooks in charge, once; safe to call from several threads. Throws as require_replaceable_engine
-/// does.
+/// Installs the engine with hooks, once. Thread-safe. Throws as require_replaceable_engine does.
 void install_saved_tensor_hooks();
 
-/// Throws within a backward pass, which would go on in two engines, and unless the engine is torch's own for C++: any
-/// other (Python's) has hooks of its own, which ours would hide.
+/// Throws inside a backward pass, which cannot continue in another engine. Throws unless the engine is torch's C++
+/// engine: another one (Python's) has its own hooks, which ours would hide.
 void require_replaceable_engine(torch::autograd::Engine& engine);
 
 }  // namespace plimsoll::nn

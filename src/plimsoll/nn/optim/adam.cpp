@@ -19,7 +19,7 @@ constexpr std::string_view kMaxExpAvgSq = "max_exp_avg_sq";
 
 bool is_fused(const AdamOptions& options) { return options.implementation == Implementation::kFused; }
 
-/// A number read on each step is kept where it is read.
+/// The step count is on the device that reads it.
 at::TensorOptions step_options(const at::Tensor& parameter, const AdamOptions& options) {
   const bool is_double = !is_fused(options) && c10::get_default_dtype_as_scalartype() == at::kDouble;
   const bool on_device = options.capturable || is_fused(options);
@@ -29,7 +29,7 @@ at::TensorOptions step_options(const at::Tensor& parameter, const AdamOptions& o
 }
 
 void check_number(const char* what, double value, bool holds, const char* condition) {
-  TORCH_CHECK_VALUE(holds, "Adam's ", what, " is ", value, ", and has to be ", condition);
+  TORCH_CHECK_VALUE(holds, "Adam's ", what, " is ", value, ", but has to be ", condition);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ void check_group(const std::vector<at::Tensor>& parameters, const AdamOptions& o
   check_number("weight_decay", options.weight_decay, options.weight_decay >= 0, "at least 0");
   for (const at::Tensor& parameter : parameters) {
     TORCH_CHECK_VALUE(
-        !parameter.defined() || !parameter.is_complex(), "Adam steps real parameters, and one of shape ",
+        !parameter.defined() || !parameter.is_complex(), "Adam steps real parameters, but one of shape ",
         parameter.sizes(), " is ", parameter.scalar_type(),
         ": keep it as a real parameter with a last dimension of 2 and use at::view_as_complex in the forward");
   }
@@ -58,7 +58,7 @@ void Adam::create_states(const at::Tensor& parameter, const AdamOptions& options
     create_state(parameter, state, kExpAvgSq, zeros());
     if (options.amsgrad) create_state(parameter, state, kMaxExpAvgSq, zeros());
   } catch (...) {
-    state.clear();  // Half a state would pass for a whole one in the next step.
+    state.clear();  // Partial state would look complete in the next step.
     throw;
   }
 }
@@ -69,7 +69,7 @@ void Adam::update_group(std::size_t group) {
   for (const at::Tensor& parameter : parameter_groups()[group]) {
     const at::Tensor& gradient = parameter.grad();
     if (!gradient.defined()) continue;
-    TORCH_CHECK(!gradient.is_sparse(), optimizer_name(), " steps dense gradients, and that of a parameter of shape ",
+    TORCH_CHECK(!gradient.is_sparse(), optimizer_name(), " steps dense gradients, but that of a parameter of shape ",
                 parameter.sizes(), " is sparse: make it dense, or use SGD for the group");
     ParameterState& state = state_of(parameter);
     if (state.empty()) create_states(parameter, options, state);

@@ -15,16 +15,16 @@ struct AdamOptions {
   double weight_decay = 0;
   bool amsgrad = false;
   bool maximize = false;
-  bool capturable = false;  ///< Keeps "step" on the device and never waits for it; not for parameters on CPU.
+  bool capturable = false;  ///< Keeps "step" on the device, without a synchronisation; not for parameters on the CPU.
   bool decoupled_weight_decay = false;  ///< Decays the parameter itself (AdamW) instead of adding to its gradient.
   Implementation implementation = Implementation::kDefault;
 };
 
-/// Throws unless the options are sensible and no parameter is complex.
+/// Throws if an option is invalid or a parameter is complex.
 void check_group(const std::vector<at::Tensor>& parameters, const AdamOptions& options);
 
-/// torch.optim.Adam. State: "step" (one number; on CPU unless capturable or fused), "exp_avg", "exp_avg_sq" and, for
-/// amsgrad, "max_exp_avg_sq", created in the first step in which the parameter has a gradient.
+/// torch.optim.Adam. State: "step" (one number; on the CPU unless capturable or fused), "exp_avg", "exp_avg_sq" and,
+/// for amsgrad, "max_exp_avg_sq", created in the first step in which the parameter has a gradient.
 class Adam : public GroupedOptimizer<AdamOptions> {
  public:
   explicit Adam(std::vector<at::Tensor> parameters, const AdamOptions& defaults = {})

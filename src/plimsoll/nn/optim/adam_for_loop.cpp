@@ -6,11 +6,12 @@
 #include "plimsoll/nn/optim/adam_update.h"
 #include "plimsoll/nn/optim/optim_number.h"
 
-// Mirrors _single_tensor_adam (torch 2.13). [Note: order of frees]
-// Python's locals live until they are assigned again, the new value being made before the old one goes, and on return
-// are let go of in the order in which the function first names them; the temporaries of an expression go as soon as
-// they are used. So what Python keeps in a local stands here in a variable of the whole function, declared in the
-// opposite order, and what is a temporary there is the local of a small function here.
+// Mirrors _single_tensor_adam (torch 2.13).
+//
+// [Note: order of frees] A Python local lives until its next assignment (the new value exists before the old one is
+// freed). On return, locals are freed in the order in which the function first names them. Temporaries of an expression
+// are freed directly after use. So here each Python local is a variable of the whole function, declared in the opposite
+// order, and each temporary is a local of a small function.
 
 namespace plimsoll::nn {
 namespace {

@@ -32,8 +32,7 @@ struct DeviceLists {
   TensorTuple parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
 };
 
-/// Counts the step, decays the weights, and updates both averages. Takes the gradients, as they are of no use
-/// afterwards.
+/// Increments the step, decays the weights, and updates both averages. Consumes the gradients.
 void update_averages(const DeviceLists& on, TensorTuple gradients, const AdamOptions& options) {
   const auto [beta1, beta2] = options.betas;
   if (options.maximize) gradients = at::_foreach_neg(gradients);

@@ -8,7 +8,7 @@
 
 namespace plimsoll::nn {
 
-/// What one update of Adam works on: for each parameter with a gradient, at the same index, its gradient and its state.
+/// The inputs of one Adam update: for each parameter with a gradient, at the same index, its gradient and its state.
 struct AdamLists {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;
@@ -23,7 +23,7 @@ void adam_for_loop(const AdamLists& lists, const AdamOptions& options);
 void adam_foreach(const AdamLists& lists, const AdamOptions& options);
 void adam_fused(const AdamLists& lists, const AdamOptions& options);
 
-/// Throws unless a step that never waits for the device is possible for each parameter.
+/// Throws unless a step without a device synchronisation is possible for each parameter.
 void check_capturable(const AdamLists& lists);
 
 }  // namespace plimsoll::nn

@@ -7,7 +7,7 @@
 
 namespace plimsoll::nn {
 
-/// As AdamOptions, with AdamW's own weight decay, which is always decoupled.
+/// Like AdamOptions, with AdamW's default weight decay, which is always decoupled.
 struct AdamWOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};
@@ -31,7 +31,8 @@ struct AdamWOptions {
   }
 };
 
-/// torch.optim.AdamW: Adam with decoupled weight decay. A group's options are AdamWOptions, or AdamOptions that say so.
+/// torch.optim.AdamW: Adam with decoupled weight decay. A group's options are AdamWOptions, or AdamOptions with
+/// decoupled_weight_decay.
 class AdamW final : public Adam {
  public:
   explicit AdamW(std::vector<at::Tensor> parameters, const AdamWOptions& defaults = {})

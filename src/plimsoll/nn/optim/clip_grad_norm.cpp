@@ -26,8 +26,8 @@ std::vector<at::Tensor> gradients_of(at::TensorList parameters) {
 
 bool use_foreach(std::optional<bool> asked, at::Device device) {
   const bool supported = device.is_cpu() || prefers_foreach(device.type());
-  TORCH_CHECK(supported || !asked.value_or(false), "foreach was asked for, and there are no foreach operators on ",
-              device, ": leave the option out, or set it to false");
+  TORCH_CHECK(supported || !asked.value_or(false), "foreach = true, but torch has no foreach operators on ", device,
+              ": leave the option out, or set it to false");
   return supported && asked.value_or(true);
 }
 
@@ -74,8 +74,8 @@ at::Tensor get_total_norm(at::TensorList tensors, const ClipGradNormOptions& opt
   at::Tensor total = norm_of_norms({norms.begin(), norms.end()}, tensors[0].device(), options.norm_type);
   TORCH_CHECK(!options.error_if_nonfinite || is_finite(total), "the norm of order ", options.norm_type,
               " of the gradients is ", total.item().toDouble(),
-              ", and gradients cannot be clipped by it. Look for the operation that overflowed, or leave "
-              "error_if_nonfinite at false to scale by it all the same");
+              ", so they cannot be clipped. Look for the operation that overflowed, or leave "
+              "error_if_nonfinite at false to scale by it anyway");
   return total;
 }
 

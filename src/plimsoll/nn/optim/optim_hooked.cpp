@@ -12,7 +12,7 @@
 namespace plimsoll::nn {
 namespace {
 
-/// Visits the tensors of one parameter's state; undefined ones are state that its options do without.
+/// Visits the tensors of one parameter's state; undefined ones are state that its options do not use.
 class StockState {
  public:
   StockState(const at::Tensor& parameter, const StateVisitor& visit) : parameter_(parameter), visit_(visit) {}
@@ -88,7 +88,7 @@ StockStateMark::StockStateMark(const torch::optim::Optimizer& optimizer) {
 }
 
 void StockStateMark::for_each_new(const torch::optim::Optimizer& optimizer, const StateVisitor& visit) const {
-  // A weak reference keeps the object's address from being used again, so addresses can be compared.
+  // A weak reference prevents reuse of the object's address, so addresses can be compared.
   std::unordered_set<const at::TensorImpl*> there;
   for (const auto& weak : there_) there.insert(weak._unsafe_get_target());
   for_each_stock_state(optimizer, [&](const at::Tensor& parameter, std::string_view name, const at::Tensor& state) {

@@ -10,8 +10,8 @@
 
 namespace plimsoll::nn {
 
-/// The state tensors that an optimizer of torch::optim holds, by parameter, under their Python names; those of Adam,
-/// AdamW, SGD, RMSprop and Adagrad are known, others have none. ("step" is a number there, not a tensor.)
+/// Visits the state tensors of an optimizer of torch::optim by parameter, under their Python names. Supports Adam,
+/// AdamW, SGD, RMSprop and Adagrad; visits nothing for others. ("step" is a number there, not a tensor.)
 void for_each_stock_state(const torch::optim::Optimizer& optimizer, const StateVisitor& visit);
 
 /// The parameters of all its groups.
@@ -20,20 +20,20 @@ std::vector<at::Tensor> stock_parameters(const torch::optim::Optimizer& optimize
 /// "AdamW" for torch::optim::AdamW, of any optimizer class.
 std::string stock_name(const std::type_info& type);
 
-/// The state tensors there are, to tell later which ones are new. Keeps no tensor's memory alive.
+/// A set of existing state tensors, to find new ones later. Does not keep their memory alive.
 class StockStateMark {
  public:
   explicit StockStateMark(const torch::optim::Optimizer& optimizer);
 
-  /// Calls `visit` for the state tensors that were not there when the mark was made.
+  /// Calls `visit` for the state tensors that are newer than the mark.
   void for_each_new(const torch::optim::Optimizer& optimizer, const StateVisitor& visit) const;
 
  private:
   std::vector<c10::weak_intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>> there_;
 };
 
-/// An optimizer of torch::optim whose step the hooks see: declare `HookedOptimizer<torch::optim::AdamW> optimizer(…)`,
-/// with the arguments of torch::optim::AdamW. `parameters()` are those of all groups.
+/// An optimizer of torch::optim with step hooks: declare `HookedOptimizer<torch::optim::AdamW> optimizer(…)`, with the
+/// arguments of torch::optim::AdamW. `parameters()` returns those of all groups.
 template <class Stock>
 class HookedOptimizer : public Stock, public StepObservable {
  public:

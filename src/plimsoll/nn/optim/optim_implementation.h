@@ -8,10 +8,10 @@
 
 namespace plimsoll::nn {
 
-/// Whether torch would take the foreach form for tensors of this device without being asked to.
+/// Whether torch uses the foreach form by default for tensors of this device.
 bool prefers_foreach(c10::DeviceType device);
 
-/// The implementation for parameters with gradients; what was asked for, or for kDefault torch's choice.
+/// The implementation for parameters with gradients: `asked`, or torch's choice for kDefault.
 Implementation choose_implementation(Implementation asked, at::TensorList parameters);
 
 /// Throws unless a fused kernel can step the parameter.

@@ -5,9 +5,9 @@
 
 namespace plimsoll::nn {
 
-/// A number as Python hands it to an operator of two tensors (`tensor.mul_(0.9)`): a tensor without dimensions that
-/// does not take part in type promotion. The operators' overloads for numbers round it to the tensor's dtype first,
-/// which gives other results in bfloat16.
+/// A number as an operand of an operator of two tensors, as Python passes it (`tensor.mul_(0.9)`): a tensor without
+/// dimensions that does not take part in type promotion. The operators' overloads for numbers round it to the tensor's
+/// dtype first, which gives other results in bfloat16.
 inline at::Tensor as_tensor(const at::Scalar& number) { return at::native::wrapped_scalar_tensor(number); }
 
 }  // namespace plimsoll::nn

@@ -27,7 +27,7 @@ StateHooks& state_of_any() {
   return *list;
 }
 
-/// The post-hooks of one step: each runs once, the always-called ones whatever happens.
+/// The post-hooks of one step: each runs once, the always-called ones also after an exception.
 class PostHooks {
  public:
   PostHooks(StepObservable& optimizer, const StepHooks& hooks) : optimizer_(optimizer), hooks_(hooks.snapshot()) {}
@@ -51,10 +51,10 @@ class PostHooks {
       hook(optimizer_);
     } catch (const std::exception& error) {
       TORCH_WARN("a step post-hook threw while the step of ", optimizer_.optimizer_name(),
-                 " was failing; the step's own error is the one that is thrown. The hook said: ", error.what());
+                 " was failing; the step's own error is thrown. The hook's error: ", error.what());
     } catch (...) {
       TORCH_WARN("a step post-hook threw while the step of ", optimizer_.optimizer_name(),
-                 " was failing; the step's own error is the one that is thrown.");
+                 " was failing; the step's own error is thrown.");
     }
   }
 

@@ -9,9 +9,8 @@
 
 namespace plimsoll::nn {
 
-/// Tensors as Python holds those that a foreach operator returned: copies share them, and when the last copy goes they
-/// are let go of from the last to the first, as CPython does for tuples and lists. The order is the allocator's order
-/// of frees.
+/// The result of a foreach operator with Python's lifetime: copies share the tensors, and the last copy frees them from
+/// the last to the first, as CPython does for tuples and lists. This is the allocator's order of frees.
 class TensorTuple {
  public:
   TensorTuple() = default;

@@ -10,7 +10,7 @@
 namespace plimsoll::nn {
 
 Optimizer::~Optimizer() {
-  // In the order in which Python lets go of an optimizer's dictionaries and lists.
+  // The order in which Python frees an optimizer's dictionaries and lists.
   while (!states_.empty()) states_.pop_front();
   for (; !groups_.empty(); groups_.pop_back()) {
     while (!groups_.back().empty()) groups_.back().pop_back();
@@ -45,7 +45,7 @@ void Optimizer::zero_grad(bool set_to_none) {
 void Optimizer::zero_in_place() {
   const bool by_list =
       default_implementation_ == Implementation::kForeach || default_implementation_ == Implementation::kFused;
-  // By device first, then by dtype, each in the order in which they come, as Python's dictionaries are.
+  // By device first, then by dtype, each in order of appearance, like Python's dictionaries.
   std::vector<std::pair<at::Device, std::vector<std::pair<at::ScalarType, std::vector<at::Tensor>>>>> lists;
   const auto entry = [](auto& entries, auto key) -> auto& {
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.first == key; });
@@ -88,7 +88,7 @@ void Optimizer::add_parameters(std::vector<at::Tensor> parameters) {
   }
   for (const at::Tensor& parameter : parameters) {
     TORCH_CHECK_VALUE(parameter.defined(), "parameter ", next,
-                      " of the optimizer is undefined; leave out parameters that a module was built without");
+                      " of the optimizer is undefined; leave out parameters that the module does not have");
     TORCH_CHECK_VALUE(
         parameter.is_leaf() || parameter.retains_grad(), "parameter ", next, " of the optimizer, of shape ",
         parameter.sizes(), ", is the result of an operation (", parameter.grad_fn()->name(),

@@ -16,21 +16,21 @@
 
 #include "plimsoll/nn/optim/optim_observable.h"
 
-/// Optimizers as torch.optim has them in Python, for libtorch: the for-loop, foreach and fused forms, step hooks, state
-/// that can be enumerated. Each issues the operators of its Python counterpart (torch 2.13) in the same order and lets
-/// go of each temporary at the same point, so that numbers are equal to the bit and allocations to the event.
+/// Python's torch.optim for libtorch: the for-loop, foreach and fused forms, step hooks, state that can be enumerated.
+/// Each optimizer issues the operators of its Python counterpart (torch 2.13) in the same order and frees each
+/// temporary at the same point, so that numbers are equal to the bit and allocations to the event.
 namespace plimsoll::nn {
 
-/// How an update is computed. Foreach needs temporaries of the size of all parameters at once, the others do not.
+/// The form of an update. Foreach needs temporaries of the size of all parameters at once; the others do not.
 enum class Implementation {
-  kDefault,  ///< As torch chooses: foreach where every parameter with a gradient is on an accelerator, else for-loop.
+  kDefault,  ///< torch's choice: foreach if every parameter with a gradient is on an accelerator, otherwise for-loop.
   kForLoop,
   kForeach,
   kFused,
 };
 
-/// The state tensors of an optimizer, by the index of the parameter (counted through all groups) and by name. What has
-/// not been stepped yet has none. Options are no part of it.
+/// The state tensors of an optimizer, by parameter (index counted through all groups) and name. Parameters without a
+/// step have no state. Does not contain options.
 struct OptimizerState {
   struct Entry {
     std::size_t parameter;
@@ -41,10 +41,9 @@ struct OptimizerState {
   std::vector<Entry> entries;
 };
 
-/// The base of all optimizers here: parameters in groups, their state, gradients to zero.
+/// The base of all optimizers here: parameters in groups, their state, and zero_grad.
 ///
-/// State belongs to the parameter's TensorImpl, so it stays with a parameter whose data is replaced by set_data. Not
-/// safe to use from several threads at once.
+/// State belongs to the parameter's TensorImpl, so it stays if set_data replaces the parameter's data. Not thread-safe.
 class Optimizer : public StepObservable {
  public:
   using LossClosure = std::function<at::Tensor()>;
@@ -54,10 +53,10 @@ class Optimizer : public StepObservable {
   /// Updates each parameter that has a gradient.
   void step();
 
-  /// Calls `closure` with gradients enabled, then steps; returns what the closure returned.
+  /// Calls `closure` with gradients enabled, then steps; returns the closure's result.
   at::Tensor step(const LossClosure& closure);
 
-  /// Drops the gradients, or fills them with zeros where `set_to_none` is false.
+  /// Drops the gradients, or fills them with zeros if `set_to_none` is false.
   void zero_grad(bool set_to_none = true);
 
   std::vector<at::Tensor> parameters() const override;
@@ -67,12 +66,12 @@ class Optimizer : public StepObservable {
 
   void for_each_state(const StateVisitor& visit) const override;
 
-  /// The state there is. The tensors are the optimizer's own, not copies: a later step changes them.
+  /// The current state. The tensors are the optimizer's own, not copies: a later step changes them.
   OptimizerState export_state() const;
 
-  /// Replaces all state by copies of the given tensors, brought to the parameter's device and dtype ("step": to where
-  /// this optimizer keeps it). Throws, and changes nothing, unless the number of parameters is this optimizer's and
-  /// each parameter has either no state or all that this optimizer keeps for it, in its shape.
+  /// Replaces all state by copies of the given tensors, on the parameter's device and in its dtype ("step": where this
+  /// optimizer keeps it). Throws and changes nothing unless the number of parameters matches and each parameter has
+  /// either no state or all of the state that this optimizer keeps for it, with the right shapes.
   void import_state(const OptimizerState& state);
 
  protected:
@@ -83,17 +82,17 @@ class Optimizer : public StepObservable {
   /// The state of one parameter, in order of creation.
   using ParameterState = std::vector<NamedState>;
 
-  /// What a state tensor has to look like.
+  /// The expected form of a state tensor.
   struct StateSlot {
     std::string_view name;
     std::vector<std::int64_t> sizes;
     at::TensorOptions options;
   };
 
-  /// `defaults` decides how zero_grad fills with zeros.
+  /// `defaults` determines how zero_grad fills with zeros.
   explicit Optimizer(Implementation defaults) : default_implementation_(defaults) {}
 
-  /// Adds a group. Throws unless each parameter is defined, a leaf (or retains its gradient), and in no group yet.
+  /// Adds a group. Throws unless each parameter is defined, a leaf (or retains its gradient), and not in another group.
   void add_parameters(std::vector<at::Tensor> parameters);
 
   /// Updates the parameters of one group. Called without gradients.
@@ -102,13 +101,13 @@ class Optimizer : public StepObservable {
   /// All state that this optimizer keeps for a parameter of the group, in order of creation.
   virtual std::vector<StateSlot> state_slots(std::size_t group, const at::Tensor& parameter) const = 0;
 
-  /// The state of a parameter, empty at first. The reference stays valid while no state is imported.
+  /// The state of a parameter, empty at first. The reference stays valid until state is imported.
   ParameterState& state_of(const at::Tensor& parameter);
 
-  /// Puts a new tensor into the state and tells the state hooks.
+  /// Adds a new tensor to the state and calls the state hooks.
   void create_state(const at::Tensor& parameter, ParameterState& state, std::string_view name, at::Tensor tensor);
 
-  /// The named tensor; an undefined one where there is none.
+  /// The named tensor; undefined if absent.
   static at::Tensor find_state(const ParameterState& state, std::string_view name);
 
  private:
@@ -118,7 +117,7 @@ class Optimizer : public StepObservable {
   Implementation default_implementation_;
   std::vector<std::vector<at::Tensor>> groups_;
   std::unordered_map<const at::TensorImpl*, std::size_t> state_index_;
-  std::deque<ParameterState> states_;  // By first use. Elements keep their place as others are added.
+  std::deque<ParameterState> states_;  // In order of first use. References stay valid when others are added.
 };
 
 /// Parameters that share options; without options, the optimizer's defaults.
@@ -128,10 +127,10 @@ struct ParamGroup {
   std::optional<Options> options = std::nullopt;
 };
 
-/// An optimizer whose groups have options of one type each.
+/// An optimizer with options of type Options for each group.
 ///
 /// REQUIRES: `check_group(const std::vector<at::Tensor>&, const Options&)` throws on options or parameters that the
-/// optimizer cannot work with; `options.implementation` is an Implementation.
+/// optimizer does not support; `options.implementation` is an Implementation.
 template <class Options>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -144,7 +143,7 @@ class GroupedOptimizer : public Optimizer {
     options_.push_back(options);
   }
 
-  /// The options of a group, to be changed between steps (a schedule of learning rates); they are not checked again.
+  /// The options of a group. May be changed between steps (learning rate schedule); they are not checked again.
   Options& options(std::size_t group = 0) { return options_.at(group); }
   const Options& options(std::size_t group = 0) const { return options_.at(group); }
 
@@ -167,7 +166,7 @@ class GroupedOptimizer : public Optimizer {
  private:
   static void require_any(std::size_t count) {
     TORCH_CHECK_VALUE(count != 0,
-                      "an optimizer needs at least one parameter, and was given none; "
+                      "an optimizer needs at least one parameter, found none; "
                       "pass module->parameters() after the module's submodules are registered");
   }
 

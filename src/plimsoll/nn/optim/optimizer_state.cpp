@@ -1,4 +1,4 @@
-// Taking the state of an optimizer out, and putting it in.
+// Export and import of an optimizer's state.
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -41,13 +41,13 @@ std::vector<Optimizer::ParameterState> Optimizer::checked_copies(const Optimizer
   const std::string who = optimizer_name();
   const std::size_t count = parameters().size();
   TORCH_CHECK_VALUE(
-      state.parameter_count == count, "the state to import is of ", state.parameter_count, " parameters, and this ",
+      state.parameter_count == count, "the state to import is of ", state.parameter_count, " parameters, but this ",
       who, " has ", count,
       ": build it from the same parameters, in the same order, as the one that the state was exported from");
   std::vector<ParameterState> given(count);
   for (const OptimizerState::Entry& entry : state.entries) {
     TORCH_CHECK_VALUE(entry.parameter < count, "the state to import names parameter ", entry.parameter, " ('",
-                      entry.name, "'), and this ", who, " has ", count, ", counted from 0");
+                      entry.name, "'), but this ", who, " has ", count, ", counted from 0");
     TORCH_CHECK_VALUE(entry.tensor.defined(), "the state '", entry.name, "' of parameter ", entry.parameter,
                       " to import is an undefined tensor; leave it out, or give its value");
     TORCH_CHECK_VALUE(!find_state(given[entry.parameter], entry.name).defined(), "the state to import has '",
@@ -66,7 +66,7 @@ std::vector<Optimizer::ParameterState> Optimizer::checked_copies(const Optimizer
         TORCH_CHECK_VALUE(tensor.defined(), "the state to import lacks '", slot.name, "' of parameter ", at, ", which ",
                           who, " keeps with these options: export from an optimizer of the same kind and options");
         TORCH_CHECK_VALUE(tensor.sizes().equals(slot.sizes), "the state '", slot.name, "' of parameter ", at,
-                          " to import has shape ", tensor.sizes(), ", and ", who, " expects ",
+                          " to import has shape ", tensor.sizes(), ", but ", who, " expects ",
                           at::IntArrayRef(slot.sizes));
         copies[at].push_back(
             {std::string(slot.name), tensor.detach().to(slot.options, /*non_blocking=*/false, /*copy=*/true)});

@@ -25,8 +25,8 @@ void update(SGDLists& lists, const SGDOptions& options) {
 }
 
 void check_not_negative(const char* what, double value) {
-  // Not `value >= 0`: torch lets NaN pass here, and in Adam it does not.
-  TORCH_CHECK_VALUE(!(value < 0), "SGD's ", what, " is ", value, ", and has to be at least 0");
+  // Not `value >= 0`: torch accepts NaN here, but not in Adam.
+  TORCH_CHECK_VALUE(!(value < 0), "SGD's ", what, " is ", value, ", but has to be at least 0");
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ void SGD::update_group(std::size_t group) {
   try {
     update(lists, options);
   } catch (...) {
-    // As in torch, where an update that fails leaves no buffer behind; a fused one's would not have been filled.
+    // As in torch, an update that fails leaves no buffer: a fused one would be uninitialised.
     for (const at::Tensor& parameter : new_to_momentum) state_of(parameter).clear();
     throw;
   }

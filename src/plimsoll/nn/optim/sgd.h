@@ -18,12 +18,12 @@ struct SGDOptions {
   Implementation implementation = Implementation::kDefault;
 };
 
-/// Throws unless the options are sensible.
+/// Throws if an option is invalid.
 void check_group(const std::vector<at::Tensor>& parameters, const SGDOptions& options);
 
-/// torch.optim.SGD. State: "momentum_buffer" where momentum is not 0, created in the first step in which the parameter
-/// has a gradient, as a copy of that gradient. As in torch, Nesterov momentum in the foreach form without weight decay
-/// and maximize changes the gradients themselves.
+/// torch.optim.SGD. State: "momentum_buffer" if momentum is not 0, created in the first step in which the parameter has
+/// a gradient, as a copy of that gradient. As in torch, the foreach form with Nesterov momentum, without weight decay
+/// and maximize, changes the gradients themselves.
 class SGD final : public GroupedOptimizer<SGDOptions> {
  public:
   explicit SGD(std::vector<at::Tensor> parameters, const SGDOptions& defaults = {})

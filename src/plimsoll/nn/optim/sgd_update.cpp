@@ -14,14 +14,14 @@
 namespace plimsoll::nn {
 namespace {
 
-/// Puts a new buffer at `index`.
+/// Stores a new buffer at `index`.
 at::Tensor create_buffer(SGDLists& lists, std::size_t index, at::Tensor buffer) {
   lists.momentum_buffers[index] = buffer;
   lists.created(index, buffer);
   return buffer;
 }
 
-/// The buffers of a group after they took in the gradients.
+/// Updates the buffers of a group with the gradients and returns them.
 TensorTuple update_buffers(SGDLists& lists, const TensorGroup& group, const TensorTuple& gradients,
                            const SGDOptions& options) {
   const TensorTuple& before = group.lists[2];
@@ -104,7 +104,7 @@ void sgd_fused(SGDLists& lists, const SGDOptions& options) {
   if (lists.parameters.empty()) return;
   TORCH_CHECK(
       !lists.has_sparse_gradient,
-      "the fused form of SGD steps dense gradients, and one is sparse: choose Implementation::kForLoop or kForeach");
+      "the fused form of SGD steps dense gradients, but one is sparse: choose Implementation::kForLoop or kForeach");
   const auto is_missing = [](const at::Tensor& buffer) { return !buffer.defined(); };
   auto& buffers = lists.momentum_buffers;
   const auto missing = static_cast<std::size_t>(std::count_if(buffers.begin(), buffers.end(), is_missing));
@@ -112,7 +112,7 @@ void sgd_fused(SGDLists& lists, const SGDOptions& options) {
   TORCH_CHECK(missing == 0 || is_first_step,
               "the fused form of SGD with momentum starts all buffers of a group at once; ", missing, " of ",
               buffers.size(),
-              " parameters with a gradient have had none before: give all parameters of the "
+              " parameters with a gradient have no buffer yet: give all parameters of the "
               "group a gradient in the first step, or choose Implementation::kForLoop or kForeach");
   if (is_first_step) {
     for (std::size_t i = 0; i < buffers.size(); ++i) create_buffer(lists, i, at::empty_like(lists.gradients[i]));

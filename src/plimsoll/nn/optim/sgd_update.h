@@ -10,13 +10,13 @@
 
 namespace plimsoll::nn {
 
-/// What one update of SGD works on: for each parameter with a gradient, at the same index, its gradient and its buffer.
+/// The inputs of one SGD update: for each parameter with a gradient, at the same index, its gradient and its buffer.
 struct SGDLists {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;
-  std::vector<at::Tensor> momentum_buffers;  ///< Undefined where there is none yet. Empty where momentum is 0.
+  std::vector<at::Tensor> momentum_buffers;  ///< Undefined before the first step. Empty if momentum is 0.
   bool has_sparse_gradient = false;
-  /// Told of each buffer right when it was created.
+  /// Called directly after each buffer is created.
   std::function<void(std::size_t index, const at::Tensor& buffer)> created;
 };
 
