@@ -4,7 +4,7 @@
 
 #include <string>
 
-/// What a function throws says, without the stack; empty if it throws nothing.
+/// The message of the exception that a function throws, without the stack; empty if it does not throw.
 template <class Function>
 std::string error_text(Function function) {
   try {

@@ -19,27 +19,27 @@
 #include <type_traits>
 #include <vector>
 
-/// Real ranks for tests: processes that run one function each and meet in a file.
+/// Real ranks for tests: processes that run one function each and connect through a file.
 ///
 ///   on_ranks(4, [](const Rank& rank) {
 ///     init_process_group({.backend = "gloo", .store = rank.store(), .rank = rank.rank, .world_size = rank.size});
-///     CHECK(...);  // doctest's assertions work; what fails is told with the rank.
+///     CHECK(...);  // doctest's assertions work; failures are reported with the rank.
 ///   });
 ///
 /// The ranks are forked from a process that was itself forked before the first test, when torch had no threads. So they
-/// see nothing of what tests did to the process, and the function has what it captured as bytes: numbers and pointers
-/// to constants, not strings or tensors.
+/// do not see state that tests changed, and the function's captures are copied as bytes: numbers and pointers to
+/// constants, not strings or tensors.
 namespace ranks {
 
 struct Rank {
   int rank;
   int size;
-  const char* file;  ///< Of the store: fresh, and removed in the end.
-  int report;        ///< Where the defects go.
+  const char* file;  ///< Of the store: new, and removed at the end.
+  int report;        ///< File descriptor for defects.
 
   c10::intrusive_ptr<c10d::Store> store() const { return c10::make_intrusive<c10d::FileStore>(file, size); }
 
-  /// Ends the process as a crash would, which the test takes as what it wanted.
+  /// Ends the process like a crash; the test expects it.
   [[noreturn]] void die() const {
     (void)!write(report, "", 1);
     raise(SIGKILL);
@@ -92,7 +92,7 @@ inline void note_assertion(const doctest::AssertData& data) {
   } catch (const std::exception& error) {
     defects() += (defects().empty() ? "" : "\n  ") + std::string("threw: ") + error.what();
   }
-  defects().push_back('\0');  // The report is whole.
+  defects().push_back('\0');  // The report is complete.
   (void)!write(rank.report, defects().data(), defects().size());
   for (;;) {
     pause();  // Until all have reported: others may still be connecting to this one.
@@ -105,7 +105,7 @@ struct Child {
   std::string report = {};
 };
 
-/// What went wrong on the ranks, one line a defect; empty if nothing did.
+/// The defects of the ranks, one per line; empty without defects.
 inline std::string run(const Order& order) {
   std::vector<Child> children;
   for (int rank = 0; rank < order.size; rank++) {
@@ -161,7 +161,7 @@ inline std::string run(const Order& order) {
   return defects;
 }
 
-/// The process that ranks are forked from. It does what it is told until the tests have ended.
+/// The process from which ranks are forked. It runs orders until the tests have ended.
 class Nursery {
  public:
   static Nursery& instance() {
@@ -214,7 +214,7 @@ class Nursery {
   int socket_ = -1;
 };
 
-/// doctest tells a listener when the tests begin: the place to fork.
+/// doctest calls a listener when the tests begin: the point to fork.
 struct Listener : doctest::IReporter {
   explicit Listener(const doctest::ContextOptions&) {}
   void test_run_start() override { Nursery::instance(); }
@@ -234,7 +234,7 @@ inline const int kListens = doctest::registerReporter<Listener>("ranks", 0, fals
 
 }  // namespace detail
 
-/// Runs the function on that many ranks and tells what failed there: one line a defect, each with its rank.
+/// Runs the function on that many ranks and returns the defects: one per line, each with its rank.
 template <class Function>
 std::string defects_on_ranks(int size, const Function& function) {
   static_assert(std::is_trivially_copyable_v<Function> && sizeof(Function) <= detail::kMostCaptured,
@@ -251,7 +251,7 @@ std::string defects_on_ranks(int size, const Function& function) {
   return defects;
 }
 
-/// The same, as a failure of the test.
+/// The same; defects fail the test.
 template <class Function>
 void on_ranks(int size, const Function& function) {
   const std::string defects = defects_on_ranks(size, function);

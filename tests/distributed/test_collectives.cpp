@@ -6,7 +6,7 @@
 #include "distributed/ranks.h"
 #include "plimsoll/distributed/collectives.h"
 
-// The bits of results are compared with torch.distributed's in Python; here are the results themselves.
+// A Python test compares the bits of results with torch.distributed's; this file checks the results themselves.
 
 using namespace plimsoll::distributed;
 using c10d::ReduceOp;
@@ -36,7 +36,7 @@ std::string error_of(Function function) {
 
 }  // namespace
 
-TEST_CASE("an all-gather has the inputs of all ranks, one after the other") {
+TEST_CASE("an all-gather returns the inputs of all ranks, one after the other") {
   for (const int size : {2, 4}) {
     on_ranks(size, [](const Rank& rank) {
       const auto group = join(rank);
@@ -73,7 +73,7 @@ TEST_CASE("a reduce-scatter and an all-reduce sum and average") {
   }
 }
 
-TEST_CASE("an asynchronous collective is done when it has been waited for") {
+TEST_CASE("an asynchronous collective is complete after its wait") {
   on_ranks(2, [](const Rank& rank) {
     const auto group = join(rank);
     const auto gathered = at::zeros({2});
@@ -92,7 +92,7 @@ TEST_CASE("an asynchronous collective is done when it has been waited for") {
   });
 }
 
-TEST_CASE("a broadcast has the root's numbers, a barrier lets all through") {
+TEST_CASE("a broadcast returns the root's numbers, a barrier lets all ranks through") {
   on_ranks(4, [](const Rank& rank) {
     const auto group = join(rank);
     const auto tensor = filled(3, rank.rank, at::kFloat);
@@ -103,16 +103,16 @@ TEST_CASE("a broadcast has the root's numbers, a barrier lets all through") {
   });
 }
 
-TEST_CASE("a collective that fails tells its name, what it was for, the ranks and the bytes") {
+TEST_CASE("a failed collective reports its name, its purpose, the ranks and the bytes") {
   on_ranks(2, [](const Rank& rank) {
     const auto group = join(rank);
     const std::string here = " on rank " + std::to_string(rank.rank) + " of the group of ranks 0, 1 ";
     CHECK(error_of([&] { all_gather_single(at::zeros({3}), at::zeros({2}), group, false, "'layers.0'"); }) ==
           "all_gather_single for 'layers.0'" + here +
-              "(12 bytes) failed: the output must have 4 elements, 2 times the input's 2, and has 3");
+              "(12 bytes) failed: the output must have 4 elements, 2 times the input's 2, but has 3");
     CHECK(error_of([&] { reduce_scatter_single(at::zeros({3}), at::zeros({8}), group, ReduceOp::SUM); }) ==
           "reduce_scatter_single" + here +
-              "(32 bytes) failed: the input must have 6 elements, 2 times the output's 3, and has 8");
+              "(32 bytes) failed: the input must have 6 elements, 2 times the output's 3, but has 8");
     CHECK(error_of([&] {
             all_reduce(at::zeros({2}), group, ReduceOp::BXOR, false, "a sum");
           }).starts_with("all_reduce for a sum" + here + "(8 bytes) failed: "));
@@ -121,12 +121,12 @@ TEST_CASE("a collective that fails tells its name, what it was for, the ranks an
   });
 }
 
-TEST_CASE("a collective over no group says so") {
+TEST_CASE("a collective over a null group is an error") {
   CHECK_THROWS_WITH_AS(barrier(nullptr, "a test"), doctest::Contains("barrier for a test: the process group is null."),
                        c10::ValueError);
 }
 
-TEST_CASE("where a rank dies, the others' collective fails with its name") {
+TEST_CASE("if a rank dies, the other ranks' collective fails with its name") {
   on_ranks(4, [](const Rank& rank) {
     const auto group = join(rank, std::chrono::seconds(3));
     const auto tensor = filled(1 << 20, 1, at::kFloat);
@@ -136,14 +136,15 @@ TEST_CASE("where a rank dies, the others' collective fails with its name") {
     }
     const auto error = error_of([&] {
       all_gather_single(at::empty({1 << 22}), tensor, group, false, "'blocks.1'");
-      all_gather_single(at::empty({1 << 22}), tensor, group, false, "'blocks.1'");  // For what had been sent already.
+      all_gather_single(at::empty({1 << 22}), tensor, group, false,
+                        "'blocks.1'");  // The first one may have been sent already.
     });
     CHECK(error.starts_with("all_gather_single for 'blocks.1' on rank " + std::to_string(rank.rank) +
                             " of the group of ranks 0 to 3 (16777216 bytes) failed: "));
   });
 }
 
-TEST_CASE("a rank that never comes ends an asynchronous collective after the timeout, at the wait") {
+TEST_CASE("with a missing rank, an asynchronous collective fails after the timeout, at the wait") {
   on_ranks(2, [](const Rank& rank) {
     const auto group = join(rank, std::chrono::milliseconds(500));
     if (rank.rank == 1) {

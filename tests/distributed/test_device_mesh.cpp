@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-/// A fake default group while it lives.
+/// A fake default group for a scope.
 struct FakeWorld {
   FakeWorld(int rank, int world_size) {
     init_process_group({.backend = "fake", .rank = rank, .world_size = world_size});
@@ -85,21 +85,20 @@ TEST_CASE("submeshes have the same groups, in the order of the mesh") {
   CHECK(ac.coordinate() == Ints{0, 1});
   CHECK(ac.get_group("a") == mesh.get_group("a"));
   CHECK(error_text([&] { mesh[Names{"c", "a"}]; }) ==
-        "The dimensions of DeviceMesh('cpu', 2x3x4, 'a' x 'b' x 'c') can be taken in their order only, and 'a' comes "
-        "before "
-        "the one named before it.");
+        "The dimensions of DeviceMesh('cpu', 2x3x4, 'a' x 'b' x 'c') can be taken in their order only, but 'a' is "
+        "before the previous one.");
   CHECK(mesh[Names{"a", "b", "c"}] == mesh);
   CHECK(b != mesh);
 }
 
-TEST_CASE("a dimension as large as the world has the default group, others have their own") {
+TEST_CASE("a dimension as large as the world has the default group, others have separate groups") {
   const FakeWorld world(2, 4);
   const auto mesh = DeviceMesh::init(at::kCPU, {1, 4});
   CHECK(mesh.get_group(1) == default_group());
   CHECK(group_ranks(mesh.get_group(0)) == Ints{2});
 }
 
-TEST_CASE("sixteen thousand ranks make a mesh at once") {
+TEST_CASE("a mesh of sixteen thousand ranks is made at once") {
   const FakeWorld world(16000, 16384);
   const auto mesh = DeviceMesh::init(at::kCUDA, {64, 256}, {"replicate", "shard"});
   CHECK(mesh.coordinate() == Ints{62, 128});
@@ -110,26 +109,25 @@ TEST_CASE("sixteen thousand ranks make a mesh at once") {
 TEST_CASE("a mesh that does not fit is refused") {
   const FakeWorld world(1, 4);
   CHECK(refusal({2, 4}) ==
-        "DeviceMesh::init: a mesh of 2x4 has 8 ranks, and the default group has 4. Make the product of the shape the "
-        "world "
-        "size, or list the ranks with DeviceMesh(device_type, ranks, shape).");
-  CHECK(refusal({}) == "DeviceMesh: the shape must have one or more positive sizes, and is [].");
-  CHECK(refusal({4, 0}) == "DeviceMesh: the shape must have one or more positive sizes, and is [4x0].");
+        "DeviceMesh::init: a mesh of 2x4 has 8 ranks, but the default group has 4. Make the product of the shape the "
+        "world size, or list the ranks with DeviceMesh(device_type, ranks, shape).");
+  CHECK(refusal({}) == "DeviceMesh: the shape must have one or more positive sizes, but is [].");
+  CHECK(refusal({4, 0}) == "DeviceMesh: the shape must have one or more positive sizes, but is [4x0].");
   CHECK(refusal({2, 2}, {"a"}) == "DeviceMesh: there are 1 names for 2 dimensions. Give one for each, or none.");
   CHECK(refusal({2, 2}, {"a", "a"}) ==
-        "DeviceMesh: the names of dimensions must be distinct and not empty, and are 'a', 'a'.");
-  CHECK(refusal({4}, {""}) == "DeviceMesh: the names of dimensions must be distinct and not empty, and are ''.");
+        "DeviceMesh: the names of dimensions must be distinct and not empty, but are 'a', 'a'.");
+  CHECK(refusal({4}, {""}) == "DeviceMesh: the names of dimensions must be distinct and not empty, but are ''.");
   CHECK(error_text([] { DeviceMesh(at::kCPU, {0, 1, 2}, {2}); }) ==
-        "DeviceMesh: a mesh of 2 has 2 ranks, and 3 are given.");
+        "DeviceMesh: a mesh of 2 has 2 ranks, but 3 are given.");
   CHECK(error_text([] { DeviceMesh(at::kCPU, {1, 4}, {2}); }) ==
-        "DeviceMesh: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
+        "DeviceMesh: the ranks must be from 0 to 3 in a world of 4, but are ranks 1, 4.");
   CHECK(error_text([] { DeviceMesh(at::kCPU, {1, 1}, {2}); }) ==
-        "DeviceMesh: the ranks must be distinct, and are ranks 1, 1.");
+        "DeviceMesh: the ranks must be distinct, but are ranks 1, 1.");
   CHECK(error_text([] { DeviceMesh(at::kCPU, {2, 3}, {2}); }) ==
         "DeviceMesh: this is rank 1, which is not among ranks 2, 3. Only members make the mesh.");
 }
 
-TEST_CASE("a dimension that is not there is refused") {
+TEST_CASE("a missing dimension is refused") {
   const FakeWorld world(1, 4);
   const auto named = DeviceMesh::init(at::kCPU, {2, 2}, {"a", "b"});
   CHECK(error_text([&] { named.size(2); }) ==
@@ -138,16 +136,16 @@ TEST_CASE("a dimension that is not there is refused") {
         "DeviceMesh('cpu', 2x2, 'a' x 'b') has no dimension -3: expected from -2 to 1.");
   CHECK(error_text([&] { named.get_group("c"); }) == "DeviceMesh('cpu', 2x2, 'a' x 'b') has no dimension 'c'.");
   CHECK(error_text([&] { named[Names{"b", "b"}]; }) ==
-        "DeviceMesh: the names of dimensions must be distinct and not empty, and are 'b', 'b'.");
+        "DeviceMesh: the names of dimensions must be distinct and not empty, but are 'b', 'b'.");
   CHECK(error_text([&] { DeviceMesh::init(at::kCPU, {4})["a"]; }) ==
         "DeviceMesh('cpu', 4) has no dimension 'a': it was made without names.");
 }
 
-TEST_CASE("a mesh without a default group says how to make one") {
+TEST_CASE("a mesh without a default group is an error that says how to make one") {
   CHECK(refusal({1}).starts_with("There is no default process group. Call init_process_group first"));
 }
 
-TEST_CASE("groups of the caller's own make meshes, with as many ranks as are known") {
+TEST_CASE("groups of the caller's own make meshes, with the ranks that are known") {
   const FakeWorld world(5, 8);
   const auto row = new_group({4, 5, 6, 7});
   const auto column = new_group({1, 5});
@@ -175,7 +173,7 @@ TEST_CASE("collectives run along the dimensions of real ranks") {
     const auto mesh = DeviceMesh::init(at::kCPU, {2, 2}, {"replicate", "shard"});
     CHECK(sum_over(mesh.get_group("shard")) == (rank.rank < 2 ? 1 : 5));
     CHECK(sum_over(mesh.get_group("replicate")) == (rank.rank % 2 == 0 ? 2 : 4));
-    if (rank.rank != 1) {  // Ranks outside have no part in it.
+    if (rank.rank != 1) {  // Ranks outside do not take part.
       const DeviceMesh some(at::kCPU, {3, 0, 2}, {3});
       CHECK(some.ranks() == Ints{3, 0, 2});
       CHECK(group_ranks(some.get_group()) == Ints{0, 2, 3});

@@ -17,14 +17,14 @@ using ranks::Rank;
 
 namespace {
 
-/// A default group while it lives, in a process that has none otherwise.
+/// A default group for a scope, in a process without one.
 struct Default {
   explicit Default(InitOptions options) : group(init_process_group(std::move(options))) {}
   ~Default() { destroy_process_group(); }
   ProcessGroup group;
 };
 
-/// The variables of a launcher, while it lives.
+/// The environment variables of a launcher, for a scope.
 struct Environment {
   Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
     for (const auto& [name, value] : variables) {
@@ -55,45 +55,43 @@ std::string free_port() {
 
 }  // namespace
 
-TEST_CASE("a process without a launcher is told what to set") {
+TEST_CASE("a process without a launcher gets an error that says what to set") {
   CHECK(refusal({.backend = "fake"}) ==
-        "init_process_group: there is no world_size. Set InitOptions::world_size, or start the program with torchrun, "
+        "init_process_group: missing world_size. Set InitOptions::world_size, or start the program with torchrun, "
         "which sets WORLD_SIZE.");
   CHECK(refusal({.backend = "fake", .world_size = 2}) ==
-        "init_process_group: there is no rank. Set InitOptions::rank, or start the program with torchrun, which sets "
+        "init_process_group: missing rank. Set InitOptions::rank, or start the program with torchrun, which sets "
         "RANK.");
   CHECK(refusal({.backend = "gloo", .rank = 0, .world_size = 2})
-            .starts_with("init_process_group: there is no place for the ranks to meet: MASTER_ADDR is not set."));
+            .starts_with("init_process_group: the ranks have no address to connect to: MASTER_ADDR is not set."));
   const Environment half({{"MASTER_ADDR", "localhost"}});
-  CHECK(
-      refusal({.backend = "gloo", .rank = 0, .world_size = 2})
-          .starts_with("init_process_group: there is no place for the ranks to meet: MASTER_PORT is not set. Start the "
-                       "program with torchrun, or set MASTER_ADDR and MASTER_PORT"));
+  CHECK(refusal({.backend = "gloo", .rank = 0, .world_size = 2})
+            .starts_with("init_process_group: the ranks have no address to connect to: MASTER_PORT is not set. Start "
+                         "the program with torchrun, or set MASTER_ADDR and MASTER_PORT"));
 }
 
-TEST_CASE("options and variables that make no sense are refused") {
-  CHECK(
-      refusal({.backend = "mpi"}) ==
-      "There is no backend 'mpi': expected \"gloo\", \"nccl\" or \"fake\". A c10d::ProcessGroup with another backend, "
-      "made by the caller, can be passed to set_default_group.");
-  CHECK(refusal(fake(0, 0)) == "init_process_group: the world size must be positive, and is 0.");
-  CHECK(refusal(fake(4, 4)) == "init_process_group: the rank must be from 0 to 3 in a world of 4, and is 4.");
-  CHECK(refusal(fake(-1, 4)) == "init_process_group: the rank must be from 0 to 3 in a world of 4, and is -1.");
+TEST_CASE("invalid options and variables are refused") {
+  CHECK(refusal({.backend = "mpi"}) ==
+        "Unknown backend 'mpi': expected \"gloo\", \"nccl\" or \"fake\". A c10d::ProcessGroup with another backend, "
+        "made by the caller, can be passed to set_default_group.");
+  CHECK(refusal(fake(0, 0)) == "init_process_group: the world size must be positive, but is 0.");
+  CHECK(refusal(fake(4, 4)) == "init_process_group: the rank must be from 0 to 3 in a world of 4, but is 4.");
+  CHECK(refusal(fake(-1, 4)) == "init_process_group: the rank must be from 0 to 3 in a world of 4, but is -1.");
   CHECK(refusal({.backend = "fake", .rank = 0, .world_size = 1, .timeout = std::chrono::milliseconds(0)}) ==
-        "init_process_group: the timeout must be positive, and is 0 ms.");
+        "init_process_group: the timeout must be positive, but is 0 ms.");
   const Environment wrong({{"RANK", "two"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "70000"}});
   CHECK(refusal({.backend = "fake", .world_size = 4}) ==
-        "The environment variable RANK must be a whole number, and is 'two'.");
+        "The environment variable RANK must be a whole number, but is 'two'.");
   CHECK(refusal({.backend = "gloo", .rank = 0, .world_size = 1}) ==
-        "The environment variable MASTER_PORT must be from 0 to 65535, and is 70000.");
+        "The environment variable MASTER_PORT must be from 0 to 65535, but is 70000.");
   CHECK_FALSE(is_initialized());
 }
 
-TEST_CASE("there is one default group at a time, and none at first") {
+TEST_CASE("there is at most one default group, and none at first") {
   CHECK(error_text([] { default_group(); }) ==
         "There is no default process group. Call init_process_group first, or set_default_group with a group of your "
         "own.");
-  destroy_process_group();  // Nothing happens.
+  destroy_process_group();  // Does nothing.
   {
     const Default group(fake(3, 8));
     CHECK(is_initialized());
@@ -102,16 +100,16 @@ TEST_CASE("there is one default group at a time, and none at first") {
     CHECK(get_world_size() == 8);
     CHECK(group_ranks(group.group) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
     CHECK(refusal(fake(0, 2)) ==
-          "init_process_group: there is a default group already, of 8 ranks. Call destroy_process_group first.");
+          "init_process_group: there is already a default group of 8 ranks. Call destroy_process_group first.");
     CHECK(error_text([&] { set_default_group(group.group); }) ==
-          "set_default_group: there is a default group already, of 8 ranks. Call destroy_process_group first.");
+          "set_default_group: there is already a default group of 8 ranks. Call destroy_process_group first.");
   }
   CHECK_FALSE(is_initialized());
   const Default again(fake(0, 2));
   CHECK(get_world_size() == 2);
 }
 
-TEST_CASE("a launcher's variables make the group, rank 0 hosts the store") {
+TEST_CASE("a launcher's variables make the group, and rank 0 hosts the store") {
   const int number = std::stoi(free_port());
   on_ranks(2, [number](const Rank& rank) {
     const Environment launcher({{"RANK", std::to_string(rank.rank).c_str()},
@@ -131,7 +129,7 @@ TEST_CASE("a launcher's variables make the group, rank 0 hosts the store") {
   });
 }
 
-TEST_CASE("where an agent hosts the store, rank 0 does not") {
+TEST_CASE("if an agent hosts the store, rank 0 does not") {
   const c10d::TCPStore agent("localhost", {.port = 0, .isServer = true, .waitWorkers = false});
   const int port = agent.getPort();
   on_ranks(2, [port](const Rank& rank) {
@@ -146,16 +144,16 @@ TEST_CASE("where an agent hosts the store, rank 0 does not") {
   });
 }
 
-TEST_CASE("ranks that do not meet in time say so") {
+TEST_CASE("ranks that do not connect in time get an error") {
   const std::string port = free_port();
   const Environment launcher({{"MASTER_ADDR", "localhost"}, {"MASTER_PORT", port.c_str()}});
   const auto text = refusal({.backend = "gloo", .rank = 0, .world_size = 2, .timeout = std::chrono::milliseconds(200)});
-  CHECK(text.starts_with("init_process_group: rank 0 of 2 could not meet the others at localhost:" + port +
+  CHECK(text.starts_with("init_process_group: rank 0 of 2 could not connect to the others at localhost:" + port +
                          " within 200 ms: "));
   CHECK_FALSE(is_initialized());
 }
 
-TEST_CASE("a gloo group lets a broken pipe be an error, and leaves a program's own handler") {
+TEST_CASE("a gloo group makes a broken pipe an error, and keeps a program's own handler") {
   on_ranks(1, [](const Rank& rank) {
     join(rank);
     CHECK((signal(SIGPIPE, SIG_DFL) == SIG_IGN));
@@ -168,7 +166,7 @@ TEST_CASE("a gloo group lets a broken pipe be an error, and leaves a program's o
   });
 }
 
-TEST_CASE("subgroups need no ranks but their own, in whatever order other groups were made") {
+TEST_CASE("subgroups need only their own ranks, in any order of other groups") {
   on_ranks(4, [](const Rank& rank) {
     join(rank);
     if (rank.rank == 3) {
@@ -189,7 +187,7 @@ TEST_CASE("subgroups need no ranks but their own, in whatever order other groups
   });
 }
 
-TEST_CASE("groups of the same ranks are apart") {
+TEST_CASE("groups of the same ranks are separate") {
   on_ranks(2, [](const Rank& rank) {
     join(rank);
     const auto first = new_group({0, 1}, {.description = "first"});
@@ -206,18 +204,17 @@ TEST_CASE("groups of the same ranks are apart") {
   });
 }
 
-TEST_CASE("ranks that make no group are refused") {
+TEST_CASE("invalid ranks of a group are refused") {
   const Default group(fake(1, 4));
-  CHECK(error_text([] { new_group({}); }) == "new_group: the ranks must be at least one and distinct, and are [].");
-  CHECK(error_text([] { new_group({1, 1}); }) ==
-        "new_group: the ranks must be at least one and distinct, and are [1, 1].");
+  CHECK(error_text([] { new_group({}); }) == "new_group: expected one or more distinct ranks, found [].");
+  CHECK(error_text([] { new_group({1, 1}); }) == "new_group: expected one or more distinct ranks, found [1, 1].");
   CHECK(error_text([] { new_group({1, 4}); }) ==
-        "new_group: the ranks must be from 0 to 3 in a world of 4, and are ranks 1, 4.");
+        "new_group: the ranks must be from 0 to 3 in a world of 4, but are ranks 1, 4.");
   CHECK(error_text([] { new_group({0, 2, 3}); }) ==
         "new_group: this is rank 1, which is not among ranks 0, 2, 3. Only members call new_group.");
 }
 
-TEST_CASE("a group of the caller's own is the default one, and makes subgroups where it has a store") {
+TEST_CASE("a group of the caller's own can be the default one, and makes subgroups if it has a store") {
   ProcessGroup own;
   {
     const Default made(fake(2, 4));
@@ -235,14 +232,13 @@ TEST_CASE("a group of the caller's own is the default one, and makes subgroups w
   destroy_process_group();
   set_default_group(stranger);
   CHECK(group_ranks(stranger) == std::vector<int>{0, 1});
-  CHECK(
-      error_text([] { new_group({0}); }) ==
-      "new_group: the default group is the caller's own and has no store for the members to meet in. Make the subgroup "
-      "too, and pass it to DeviceMesh::from_group.");
+  CHECK(error_text([] { new_group({0}); }) ==
+        "new_group: the default group is the caller's own and has no store for its members. Make the subgroup too, and "
+        "pass it to DeviceMesh::from_group.");
   destroy_process_group();
 }
 
-TEST_CASE("each type of device may have a backend of its own, in subgroups too") {
+TEST_CASE("each device type may have a separate backend, in subgroups too") {
   init_process_group({.backend = "cpu:fake,cuda:fake", .store = {}, .rank = 3, .world_size = 8});
   CHECK(get_backend() == "cpu:fake,cuda:fake");
   const auto group = new_group({2, 3});
@@ -250,9 +246,8 @@ TEST_CASE("each type of device may have a backend of its own, in subgroups too")
   destroy_process_group();
 
   CHECK(refusal({.backend = "cpu:fake,gloo"}) ==
-        "The backend 'cpu:fake,gloo' names no device type before 'gloo': expected a form as \"cpu:gloo,cuda:nccl\".");
-  CHECK(refusal({.backend = "tpu:fake"}) ==
-        "There is no device type 'tpu' for a backend: expected \"cpu\" or \"cuda\".");
+        "The backend 'cpu:fake,gloo' has no device type before 'gloo': expected a form as \"cpu:gloo,cuda:nccl\".");
+  CHECK(refusal({.backend = "tpu:fake"}) == "Unknown device type 'tpu' of a backend: expected \"cpu\" or \"cuda\".");
   CHECK(refusal({.backend = "cpu:nccl"}) == "The backend \"nccl\" does not take tensors of cpu.");
 }
 
@@ -272,7 +267,7 @@ TEST_CASE("one process is a rank of sixteen thousand with the fake backend") {
   all_gather_single(at::empty({0}), at::empty({0}), group.group);
   CHECK(error_text([&] { all_gather_single(all, part.slice(0, 0, 1), group.group); }) ==
         "all_gather_single on rank 16383 of the group of ranks 0 to 16383 (131072 bytes) failed: the output must have "
-        "16384 elements, 16384 times the input's 1, and has 32768");
+        "16384 elements, 16384 times the input's 1, but has 32768");
 }
 
 }  // namespace test_process_group

@@ -39,7 +39,7 @@ architecture::Architecture small(architecture::Family family) {
 
 }  // namespace
 
-TEST_CASE("each preset is built with as many parameters as are published") {
+TEST_CASE("each preset has the published number of parameters") {
   for (const auto& preset : architecture::presets()) {
     CAPTURE(preset.name);
     const auto model = on_meta(architecture_of(preset), {.length = 128});
@@ -49,7 +49,7 @@ TEST_CASE("each preset is built with as many parameters as are published") {
   }
 }
 
-TEST_CASE("a model computes logits for each token, and they are learnt from") {
+TEST_CASE("a model computes logits for each token, and trains") {
   for (const auto family : {architecture::Family::kLlama, architecture::Family::kQwen2, architecture::Family::kQwen3,
                             architecture::Family::kPhi3, architecture::Family::kGPT2}) {
     auto a = small(family);
@@ -68,7 +68,7 @@ TEST_CASE("a model computes logits for each token, and they are learnt from") {
   }
 }
 
-TEST_CASE("what comes later does not change what was said before") {
+TEST_CASE("later tokens do not change earlier logits") {
   for (const auto family : {architecture::Family::kLlama, architecture::Family::kGPT2}) {
     const auto a = small(family);
     LanguageModel model(a, LanguageModelOptions{.length = 16});
@@ -81,7 +81,7 @@ TEST_CASE("what comes later does not change what was said before") {
   }
 }
 
-TEST_CASE("checkpointing changes nothing but when things are computed") {
+TEST_CASE("checkpointing does not change the numbers") {
   const auto a = small(architecture::Family::kLlama);
   using job::CheckpointKind;
   at::Tensor expected;
@@ -106,7 +106,7 @@ TEST_CASE("a tied head is the embedding, and is listed once") {
   CHECK(model->parameters().size() == own);
 }
 
-TEST_CASE("which blocks are wrapped follows the policy") {
+TEST_CASE("the policy decides which blocks are wrapped") {
   const auto a = small(architecture::Family::kLlama);
   const LanguageModel model(
       a, LanguageModelOptions{.length = 4, .checkpoint = {.kind = job::CheckpointKind::kFull, .every = 3}});

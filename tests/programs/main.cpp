@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   const auto name = std::filesystem::path(argv[0]).filename().string();
   const auto program = programs::all().find(name);
   if (program == programs::all().end()) {
-    std::fprintf(stderr, "%s is the name of no program in here: it is started by a link that has one\n", name.c_str());
+    std::fprintf(stderr, "this file does not have the program %s: start it through a link with a program's name\n",
+                 name.c_str());
     return 2;
   }
   return program->second(argc, argv);

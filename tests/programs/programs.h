@@ -1,12 +1,12 @@
 #pragma once
 
-/// The programs that tests written in Python compare with torch's own stand in one file, under a link for each: most of
-/// what a compiler does for them is the same, torch's modules and the models that they train.
+/// The programs that Python tests compare with torch's are in one file, with a link for each: they share most of their
+/// code, so they compile faster together.
 namespace programs {
 
 using Main = int (*)(int argc, char** argv);
 
-/// A program among them, with what would be its main().
+/// One of the programs, with its main() function.
 struct Program {
   Program(const char* name, Main run);
 };

@@ -30,7 +30,7 @@ auto with_context(std::string_view collective, const ProcessGroup& group, std::s
   }
 }
 
-// A backend may have waited by itself, and then has no work to give.
+// A backend that has already waited may return no work.
 Work waited_unless(bool async_op, Work work) {
   if (async_op) {
     return work;
@@ -41,12 +41,12 @@ Work waited_unless(bool async_op, Work work) {
   return nullptr;
 }
 
-// Backends check this too, some by ending the process.
+// Backends check this too, but some end the process.
 void check_parts(const ProcessGroup& group, const char* whole_name, const at::Tensor& whole, const char* part_name,
                  const at::Tensor& part) {
   TORCH_CHECK_VALUE(whole.numel() == part.numel() * group->getSize(), "the ", whole_name, " must have ",
                     part.numel() * group->getSize(), " elements, ", group->getSize(), " times the ", part_name, "'s ",
-                    part.numel(), ", and has ", whole.numel());
+                    part.numel(), ", but has ", whole.numel());
 }
 
 std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }

@@ -8,20 +8,20 @@
 
 #include "plimsoll/distributed/process_group.h"
 
-/// Collectives as torch.distributed calls them: a synchronous one has been waited for when it returns (for NCCL: the
-/// current stream waits, the host does not), an asynchronous one returns the work to wait for.
+/// Collectives like those of torch.distributed. A synchronous one has been waited for when it returns (for NCCL: the
+/// current stream waits, the host does not). An asynchronous one returns the work to wait for.
 ///
-/// A collective that fails (a rank that died, a timeout, a mismatch) throws c10::DistBackendError with the name of the
-/// collective, `what` it was for, the group's ranks and the bytes, and the backend's own words after them.
+/// A collective that fails (a dead rank, a timeout, a mismatch) throws c10::DistBackendError. The message has the name
+/// of the collective, its purpose (`what`), the group's ranks and the bytes, then the backend's own text.
 namespace plimsoll::distributed {
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// `output` is the inputs of all ranks, one after the other. Returns null unless asynchronous.
+/// `output` receives the inputs of all ranks, one after the other. Returns null unless asynchronous.
 Work all_gather_single(at::Tensor output, at::Tensor input, const ProcessGroup& group, bool async_op = false,
                        std::string_view what = {});
 
-/// `output` is this rank's part of the reduced inputs. Returns null unless asynchronous.
+/// `output` receives this rank's part of the reduced inputs. Returns null unless asynchronous.
 Work reduce_scatter_single(at::Tensor output, at::Tensor input, const ProcessGroup& group, const c10d::ReduceOp& op,
                            bool async_op = false, std::string_view what = {});
 
@@ -29,13 +29,13 @@ Work reduce_scatter_single(at::Tensor output, at::Tensor input, const ProcessGro
 Work all_reduce(at::Tensor tensor, const ProcessGroup& group, const c10d::ReduceOp& op, bool async_op = false,
                 std::string_view what = {});
 
-/// From the group's rank `root` to all. In place, waited for.
+/// From the group's rank `root` to all. In place, synchronous.
 void broadcast(at::Tensor tensor, const ProcessGroup& group, int root, std::string_view what = {});
 
 /// Waits for an asynchronous collective, with the same errors.
 void wait(const Work& work, const ProcessGroup& group, std::string_view collective, std::string_view what = {});
 
-/// All ranks have come here. On CPU groups the host waits.
+/// Waits until all ranks have called it. On CPU groups the host waits.
 void barrier(const ProcessGroup& group, std::string_view what = {});
 
 }  // namespace plimsoll::distributed

@@ -30,16 +30,16 @@ std::int64_t product(const std::vector<int>& shape) {
 
 void check_shape(const std::vector<int>& shape, const std::vector<std::string>& dim_names) {
   TORCH_CHECK_VALUE(!shape.empty() && std::ranges::all_of(shape, [](int size) { return size > 0; }),
-                    "DeviceMesh: the shape must have one or more positive sizes, and is [", joined(shape), "].");
+                    "DeviceMesh: the shape must have one or more positive sizes, but is [", joined(shape), "].");
   TORCH_CHECK_VALUE(dim_names.empty() || dim_names.size() == shape.size(), "DeviceMesh: there are ", dim_names.size(),
                     " names for ", shape.size(), " dimensions. Give one for each, or none.");
   const std::unordered_set<std::string> distinct(dim_names.begin(), dim_names.end());
   TORCH_CHECK_VALUE(distinct.size() == dim_names.size() && !distinct.contains(""),
-                    "DeviceMesh: the names of dimensions must be distinct and not empty, and are '",
+                    "DeviceMesh: the names of dimensions must be distinct and not empty, but are '",
                     c10::Join("', '", dim_names), "'.");
 }
 
-// Where this rank stands; row by row, the last dimension moves fastest.
+// This rank's coordinate, row by row: the last dimension changes fastest.
 std::vector<int> coordinate_at(std::int64_t index, const std::vector<int>& shape) {
   std::vector<int> coordinate(shape.size());
   for (std::size_t dim = shape.size(); dim-- > 0;) {
@@ -57,7 +57,7 @@ std::int64_t index_at(const std::vector<int>& coordinate, const std::vector<int>
   return index;
 }
 
-// Ranks that differ from this one's place in the given dimensions only, row by row.
+// Ranks that differ from this rank's coordinate only in the given dimensions, row by row.
 std::vector<int> ranks_along(const std::vector<int>& dims, const std::vector<int>& shape, std::vector<int> coordinate,
                              const std::vector<int>& ranks) {
   std::vector<int> sizes;
@@ -75,7 +75,7 @@ std::vector<int> ranks_along(const std::vector<int>& dims, const std::vector<int
   return along;
 }
 
-// A group of the caller's own, of which only this rank may be known.
+// For a group of the caller's own, possibly only this rank is known.
 std::vector<int> ranks_or_unknown(const ProcessGroup& group) {
   if (auto ranks = known_ranks(group)) {
     return *std::move(ranks);
@@ -91,7 +91,7 @@ DeviceMesh DeviceMesh::init(c10::DeviceType device_type, std::vector<int> shape,
   check_shape(shape, dim_names);
   const int world_size = get_world_size();
   TORCH_CHECK_VALUE(product(shape) == world_size, "DeviceMesh::init: a mesh of ", joined(shape), " has ",
-                    product(shape), " ranks, and the default group has ", world_size,
+                    product(shape), " ranks, but the default group has ", world_size,
                     ". Make the product of the shape the world size, or list the ranks with DeviceMesh(device_type, "
                     "ranks, shape).");
   std::vector<int> ranks(world_size);
@@ -103,13 +103,13 @@ DeviceMesh::DeviceMesh(c10::DeviceType device_type, std::vector<int> ranks, std:
                        std::vector<std::string> dim_names) {
   check_shape(shape, dim_names);
   TORCH_CHECK_VALUE(product(shape) == static_cast<std::int64_t>(ranks.size()), "DeviceMesh: a mesh of ", joined(shape),
-                    " has ", product(shape), " ranks, and ", ranks.size(), " are given.");
+                    " has ", product(shape), " ranks, but ", ranks.size(), " are given.");
   const int world_size = get_world_size();
   const auto [lowest, highest] = std::ranges::minmax(ranks);
   TORCH_CHECK_VALUE(lowest >= 0 && highest < world_size, "DeviceMesh: the ranks must be from 0 to ", world_size - 1,
-                    " in a world of ", world_size, ", and are ", describe_ranks(ranks), ".");
+                    " in a world of ", world_size, ", but are ", describe_ranks(ranks), ".");
   TORCH_CHECK_VALUE(std::unordered_set<int>(ranks.begin(), ranks.end()).size() == ranks.size(),
-                    "DeviceMesh: the ranks must be distinct, and are ", describe_ranks(ranks), ".");
+                    "DeviceMesh: the ranks must be distinct, but are ", describe_ranks(ranks), ".");
   const auto here = std::ranges::find(ranks, get_rank());
   TORCH_CHECK_VALUE(here != ranks.end(), "DeviceMesh: this is rank ", get_rank(), ", which is not among ",
                     describe_ranks(ranks), ". Only members make the mesh.");
@@ -211,7 +211,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& dim_names) con
   for (const auto& name : dim_names) {
     const int dim = dim_of_name(name);
     TORCH_CHECK_VALUE(dims.empty() || dim >= dims.back(), "The dimensions of ", to_string(),
-                      " can be taken in their order only, and '", name, "' comes before the one named before it.");
+                      " can be taken in their order only, but '", name, "' is before the previous one.");
     dims.push_back(dim);
     layout->shape.push_back(layout_->shape[dim]);
     layout->coordinate.push_back(layout_->coordinate[dim]);

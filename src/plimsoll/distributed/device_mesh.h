@@ -12,24 +12,25 @@
 
 namespace plimsoll::distributed {
 
-/// The ranks of a job laid out in one or more dimensions, with a process group along each dimension through this rank.
-/// The counterpart of torch.distributed.device_mesh.DeviceMesh. A handle: copies are the same mesh.
+/// The ranks of a job in one or more dimensions, with a process group along each dimension through this rank.
+/// Counterpart of torch.distributed.device_mesh.DeviceMesh. A handle: copies are the same mesh.
 class DeviceMesh {
  public:
-  /// All ranks of the default group, laid out row by row. Names are optional; submeshes need them.
-  /// Throws where the product of the shape is not the world size. Every rank must call this.
-  /// With CUDA, makes LOCAL_RANK (or the rank modulo the number of devices) the current device, where none was chosen.
+  /// All ranks of the default group, row by row. Names are optional, but submeshes need them. Throws if the product of
+  /// the shape is not the world size. Every rank must call this. For CUDA, makes LOCAL_RANK (or the rank modulo the
+  /// number of devices) the current device, unless one was chosen.
   static DeviceMesh init(c10::DeviceType device_type, std::vector<int> shape, std::vector<std::string> dim_names = {});
 
-  /// Ranks laid out row by row in the given shape. REQUIRES: they are distinct and contain this process's rank, and
-  /// every rank among them makes the same mesh at the same point.
+  /// The given ranks, row by row. REQUIRES: they are distinct and contain this process's rank, and every rank among
+  /// them makes the same mesh at the same point.
   DeviceMesh(c10::DeviceType device_type, std::vector<int> ranks, std::vector<int> shape,
              std::vector<std::string> dim_names = {});
 
   /// One dimension, over a group of the caller's own.
   static DeviceMesh from_group(ProcessGroup group, c10::DeviceType device_type, std::string dim_name = {});
 
-  /// Two dimensions, over groups of the caller's own: ranks that hold the same shard, and ranks that share the shards.
+  /// Two dimensions, over groups of the caller's own: `replicate` has the ranks with the same shard, `shard` the ranks
+  /// that share the shards.
   static DeviceMesh from_groups(ProcessGroup replicate, ProcessGroup shard, c10::DeviceType device_type,
                                 std::vector<std::string> dim_names = {"replicate", "shard"});
 
@@ -38,17 +39,17 @@ class DeviceMesh {
   int size() const;         ///< All ranks of the mesh.
   int size(int dim) const;  ///< Along a dimension; negative ones count from the last.
   const std::vector<int>& shape() const;
-  const std::vector<std::string>& dim_names() const;  ///< Empty where there are none.
-  /// All ranks, row by row. For meshes from groups of the caller's own: as far as this rank knows them (its row and
-  /// column), others are -1.
+  const std::vector<std::string>& dim_names() const;  ///< Empty if the dimensions have no names.
+  /// All ranks, row by row. For meshes from groups of the caller's own, ranks outside this rank's row and column are
+  /// -1.
   const std::vector<int>& ranks() const;
-  std::vector<int> coordinate() const;  ///< Of this rank, one entry a dimension.
+  std::vector<int> coordinate() const;  ///< Of this rank, one element per dimension.
 
   const ProcessGroup& get_group(int dim = 0) const;
   const ProcessGroup& get_group(std::string_view dim_name) const;
   int get_local_rank(int dim = 0) const;
 
-  /// The dimensions of those names, through this rank, over the same groups.
+  /// The named dimensions, through this rank, over the same groups.
   DeviceMesh operator[](std::string_view dim_name) const;
   DeviceMesh operator[](const std::vector<std::string>& dim_names) const;
 

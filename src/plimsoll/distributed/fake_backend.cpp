@@ -6,8 +6,8 @@
 
 #include "plimsoll/distributed/backend.h"
 
-// torch has a FakeProcessGroup too, with the same results; but its header asks for Python's, and it copies once a rank,
-// which is slow where the world is large.
+// torch's FakeProcessGroup has the same results, but its header needs Python's, and it copies once per rank, which is
+// slow for a large world.
 
 namespace plimsoll::distributed {
 namespace {
@@ -34,11 +34,11 @@ class FakeBackend final : public c10d::Backend {
   void shutdown() override {}
   void abort() override {}
 
-  // Every other rank is taken to have what this one has.
+  // Each other rank is assumed to have the same input as this one.
   Work _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) override {
     const at::NoGradGuard no_grad;
     if (input.numel() > 0) {
-      // One row of the output may be the input itself, which a single copy would refuse to read and write at once.
+      // A row of the output may be the input itself; a single copy refuses to read and write the same memory.
       const at::Tensor rows = output.view({getSize(), input.numel()}), row = input.reshape({1, input.numel()});
       rows.narrow(0, 0, getRank()).copy_(row);
       rows.narrow(0, getRank(), 1).copy_(row);
@@ -47,7 +47,7 @@ class FakeBackend final : public c10d::Backend {
     return done();
   }
 
-  // The sum over other ranks is left out.
+  // Does not add the inputs of other ranks.
   Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions&) override {
     const at::NoGradGuard no_grad;
     if (output.numel() > 0) {

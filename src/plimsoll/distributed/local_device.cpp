@@ -16,7 +16,7 @@ bool is_fake(const ProcessGroup& group) {
 
 }  // namespace
 
-// Mirrors DeviceMesh._setup_world_group_and_device (torch 2.13), but for its warning where there is no LOCAL_RANK.
+// Mirrors DeviceMesh._setup_world_group_and_device (torch 2.13), without its warning if LOCAL_RANK is missing.
 void choose_local_device(c10::DeviceType device_type) {
   if (device_type != c10::DeviceType::CUDA || !at::globalContext().hasCUDA() || is_fake(default_group())) {
     return;
@@ -30,7 +30,7 @@ void choose_local_device(c10::DeviceType device_type) {
   }
   const auto local_rank = number_of_environment("LOCAL_RANK");
   TORCH_CHECK_VALUE(!local_rank || (*local_rank >= 0 && *local_rank < devices), "DeviceMesh: LOCAL_RANK is ",
-                    local_rank.value_or(0), ", and this host has ", devices,
+                    local_rank.value_or(0), ", but this host has ", devices,
                     " devices. Start at most one rank for each device, or choose the device before the mesh is made.");
   const int world_size = get_world_size();
   TORCH_CHECK_VALUE(

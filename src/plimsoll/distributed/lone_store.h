@@ -8,8 +8,8 @@
 
 namespace plimsoll::distributed {
 
-/// A store for one process that is a rank of any world where backends need nobody else, as nccl on the pretend GPU:
-/// what no one has set is zeros (such as unique ids that other ranks would have made), and nobody is waited for.
+/// A store for one process that is one rank of any world, for backends that need no other ranks, such as nccl on the
+/// pretend GPU. Missing values are zeros (for example unique ids from other ranks), and waits return at once.
 class LoneStore final : public c10d::HashStore {
  public:
   std::vector<std::uint8_t> get(const std::string& key) override {

@@ -15,7 +15,7 @@
 #include "plimsoll/distributed/rendezvous.h"
 
 // Mirrors init_process_group, new_group(use_local_synchronization=True) and destroy_process_group of
-// torch/distributed/distributed_c10d.py (torch 2.13), down to the prefixes in the store: a rank in C++ and one in
+// torch/distributed/distributed_c10d.py (torch 2.13), with the same prefixes in the store: a rank in C++ and one in
 // Python can be in one default group.
 
 namespace plimsoll::distributed {
@@ -29,21 +29,21 @@ struct Member {
 struct World {
   ProcessGroup default_group;
   std::string backend;
-  c10::intrusive_ptr<c10d::Store> store;  ///< Where groups have their parts.
+  c10::intrusive_ptr<c10d::Store> store;  ///< The store of which each group gets a part.
   std::chrono::milliseconds timeout{};
-  std::optional<c10::Device> device = {};  ///< Whose communicators are made at once.
-  std::vector<Member> groups = {};         ///< In the order of their making; the first is the default one.
-  std::map<std::vector<int>, int> groups_of_ranks = {};  ///< How many were made of the same ranks.
+  std::optional<c10::Device> device = {};                ///< The device whose communicators are made at once.
+  std::vector<Member> groups = {};                       ///< In order of creation; the first is the default one.
+  std::map<std::vector<int>, int> groups_of_ranks = {};  ///< The number of groups made with these ranks.
 };
 
-// Never destroyed: threads of groups that the program left open may still run when statics end.
+// Never destroyed: threads of open groups may run after statics are destroyed.
 World& world() {
   static World& world = *new World;
   return world;
 }
 
 void require_no_default_group(const char* caller) {
-  TORCH_CHECK(!is_initialized(), caller, ": there is a default group already, of ", get_world_size(),
+  TORCH_CHECK(!is_initialized(), caller, ": there is already a default group of ", get_world_size(),
               " ranks. Call destroy_process_group first.");
 }
 
@@ -62,7 +62,7 @@ struct GroupRequest {
   std::chrono::milliseconds timeout;
 };
 
-/// Which backend serves which devices.
+/// Which backend serves which device types.
 struct Service {
   const BackendKind* kind;
   std::vector<c10::DeviceType> devices;
@@ -71,10 +71,10 @@ struct Service {
 c10::DeviceType parse_device_type(const std::string& name) {
   if (name == "cpu") return c10::DeviceType::CPU;
   if (name == "cuda") return c10::DeviceType::CUDA;
-  TORCH_CHECK_VALUE(false, "There is no device type '", name, "' for a backend: expected \"cpu\" or \"cuda\".");
+  TORCH_CHECK_VALUE(false, "Unknown device type '", name, "' of a backend: expected \"cpu\" or \"cuda\".");
 }
 
-/// "nccl", or one for each type of device: "cpu:gloo,cuda:nccl".
+/// "nccl", or one for each device type: "cpu:gloo,cuda:nccl".
 std::vector<Service> services_of(const std::string& backend) {
   if (backend.find(':') == std::string::npos) {
     const BackendKind& kind = backend_kind(backend);
@@ -84,7 +84,7 @@ std::vector<Service> services_of(const std::string& backend) {
   std::istringstream parts(backend);
   for (std::string part; std::getline(parts, part, ',');) {
     const auto colon = part.find(':');
-    TORCH_CHECK_VALUE(colon != std::string::npos, "The backend '", backend, "' names no device type before '", part,
+    TORCH_CHECK_VALUE(colon != std::string::npos, "The backend '", backend, "' has no device type before '", part,
                       "': expected a form as \"cpu:gloo,cuda:nccl\".");
     const auto device = parse_device_type(part.substr(0, colon));
     const BackendKind& kind = backend_kind(part.substr(colon + 1));
@@ -143,7 +143,7 @@ const BackendKind& backend_kind(std::string_view name) {
   };
   const auto* found = std::ranges::find(kKinds, name, &BackendKind::name);
   TORCH_CHECK_VALUE(
-      found != std::end(kKinds), "There is no backend '", name,
+      found != std::end(kKinds), "Unknown backend '", name,
       "': expected \"gloo\", \"nccl\" or \"fake\". A c10d::ProcessGroup with another backend, made by the "
       "caller, can be passed to set_default_group.");
   return *found;
@@ -158,11 +158,11 @@ ProcessGroup init_process_group(InitOptions options) {
   const bool meets_nobody =
       std::ranges::all_of(services, [](const auto& service) { return service.kind->name == "fake"; });
   const int size = given_or_environment(options.world_size, "world_size", "WORLD_SIZE");
-  TORCH_CHECK_VALUE(size > 0, "init_process_group: the world size must be positive, and is ", size, ".");
+  TORCH_CHECK_VALUE(size > 0, "init_process_group: the world size must be positive, but is ", size, ".");
   const int rank = given_or_environment(options.rank, "rank", "RANK");
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "init_process_group: the rank must be from 0 to ", size - 1,
-                    " in a world of ", size, ", and is ", rank, ".");
-  TORCH_CHECK_VALUE(options.timeout.count() > 0, "init_process_group: the timeout must be positive, and is ",
+                    " in a world of ", size, ", but is ", rank, ".");
+  TORCH_CHECK_VALUE(options.timeout.count() > 0, "init_process_group: the timeout must be positive, but is ",
                     options.timeout.count(), " ms.");
   auto store = options.store;
   if (!store) {
@@ -221,7 +221,7 @@ void destroy_process_group() {
 int get_rank() { return default_group()->getRank(); }
 
 std::string get_backend() {
-  default_group();  // Throws where there is none.
+  default_group();  // Throws if there is no default group.
   return world().backend;
 }
 
@@ -232,17 +232,17 @@ ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
   auto sorted = ranks;
   std::ranges::sort(sorted);
   TORCH_CHECK_VALUE(!sorted.empty() && std::ranges::adjacent_find(sorted) == sorted.end(),
-                    "new_group: the ranks must be at least one and distinct, and are [", c10::Join(", ", ranks), "].");
+                    "new_group: expected one or more distinct ranks, found [", c10::Join(", ", ranks), "].");
   TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < size, "new_group: the ranks must be from 0 to ", size - 1,
-                    " in a world of ", size, ", and are ", describe_ranks(sorted), ".");
+                    " in a world of ", size, ", but are ", describe_ranks(sorted), ".");
   const auto here = std::ranges::lower_bound(sorted, get_rank());
   TORCH_CHECK_VALUE(here != sorted.end() && *here == get_rank(), "new_group: this is rank ", get_rank(),
                     ", which is not among ", describe_ranks(sorted), ". Only members call new_group.");
   World& all = world();
   TORCH_CHECK(all.store || all.backend == "fake",
               "new_group: the default group is the caller's own and has no store for ",
-              "the members to meet in. Make the subgroup too, and pass it to DeviceMesh::from_group.");
-  // Torch counts all groups of the process here, which differ between members where groups overlap.
+              "its members. Make the subgroup too, and pass it to DeviceMesh::from_group.");
+  // torch uses a count of all groups of the process here, which differs between members if groups overlap.
   const auto name = c10::str(c10::Join("_", sorted), "_", all.groups_of_ranks[sorted]++);
   auto group = make_group(all.backend, all.store,
                           {.name = c10::sha1(name).str(),

@@ -11,7 +11,7 @@
 namespace plimsoll::models {
 namespace {
 
-/// Each head of keys or values, for so many heads of queries.
+/// Each head of keys or values, repeated for `times` heads of queries.
 at::Tensor repeat_heads(const at::Tensor& x, std::int64_t times) {
   if (times == 1) return x;
   const auto batch = x.size(0), length = x.size(1), heads = x.size(2), head_dim = x.size(3);
@@ -61,7 +61,7 @@ at::Tensor AttentionImpl::forward(at::Tensor x, at::Tensor turns) {
   }
   std::tie(q, k) = rotate(q, k, turns);
   const auto times = heads_ / kv_heads_;
-  // Statement by statement: backward goes the other way, and C++ does not say in which order arguments are computed.
+  // Separate statements: C++ does not define the order of arguments, and it decides the order of backward.
   auto every_k = repeat_heads(k, times);
   auto every_v = repeat_heads(v, times);
   k = std::move(every_k);

@@ -13,8 +13,8 @@
 
 namespace plimsoll::models {
 
-/// Causal attention with rotary positions and grouped heads. Phi-3 has its three projections in one; Qwen3 normalises
-/// queries and keys.
+/// Causal attention with rotary positions and grouped heads. wqkv_ is the one projection of Phi-3, wq_, wk_ and wv_ are
+/// those of the others. Qwen3 normalises queries and keys.
 class AttentionImpl : public torch::nn::Module {
  public:
   AttentionImpl(const architecture::Architecture& architecture, job::Norm norm);

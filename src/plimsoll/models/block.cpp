@@ -16,7 +16,7 @@ BlockImpl::BlockImpl(const architecture::Architecture& a, job::Norm norm, std::i
 }
 
 at::Tensor BlockImpl::forward(at::Tensor x, at::Tensor turns) {
-  // One local for the branch: what Python gives up when a call returns is given up by the assignment.
+  // One local for the branch: the assignment frees the tensor that Python frees when a call returns.
   auto branch = attention_norm_(x);
   branch = attention_(branch, turns);
   const auto h = x + branch;

@@ -14,7 +14,7 @@
 
 namespace plimsoll::models {
 
-/// Attention and a feed-forward layer, each after a norm and added to what came in.
+/// Attention and a feed-forward layer, each after a norm and with a residual connection.
 class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const architecture::Architecture& architecture, job::Norm norm, std::int64_t index);
@@ -23,7 +23,7 @@ class BlockImpl : public torch::nn::Module {
 
  private:
   Attention attention_{nullptr};
-  FeedForward feed_forward_{nullptr};  ///< One of the two.
+  FeedForward feed_forward_{nullptr};  ///< Null if the block has experts.
   MixtureOfExperts experts_{nullptr};
   RMSNorm attention_norm_{nullptr}, ffn_norm_{nullptr};
 };

@@ -9,7 +9,7 @@
 namespace plimsoll::models {
 namespace {
 
-/// torchtitan's policy: attention's results are kept, and those of the first, third, … product of a block.
+/// torchtitan's policy: keeps attention's results, and those of the first, third, … matrix product of a block.
 nn::CheckpointContexts keep_attention_and_every_other_matmul() {
   static const c10::OperatorName kMatmul("aten::mm", "");
   static const std::set<std::string> kAttention = {"aten::_scaled_dot_product_flash_attention",

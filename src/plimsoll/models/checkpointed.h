@@ -12,10 +12,10 @@
 
 namespace plimsoll::models {
 
-/// How a block runs: on what the one before it gave, with the rotary table where there is one.
+/// Runs a block on the output of the previous one, with the rotary table if the model has one.
 using RunBlock = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& turns)>;
 
-/// A block whose activations are computed again in backward. fully_shard goes around it, as torchtitan has it.
+/// A block with activation checkpointing. As in torchtitan, fully_shard is applied to this wrapper.
 class CheckpointedImpl : public torch::nn::Module {
  public:
   /// REQUIRES: kind is not kNone.

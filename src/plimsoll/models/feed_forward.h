@@ -9,7 +9,7 @@
 
 namespace plimsoll::models {
 
-/// SwiGLU. Phi-3 has its two products of the input in one.
+/// SwiGLU: w2(silu(w1 x) * w3 x). w13_ is w1 and w3 in one matrix (Phi-3).
 class FeedForwardImpl : public torch::nn::Module {
  public:
   explicit FeedForwardImpl(const architecture::Architecture& architecture);

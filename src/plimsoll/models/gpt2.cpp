@@ -21,7 +21,7 @@ GPT2BlockImpl::GPT2BlockImpl(const architecture::Architecture& a) : heads_(a.hea
 
 at::Tensor GPT2BlockImpl::forward(at::Tensor x) {
   const auto batch = x.size(0), length = x.size(1), dim = x.size(2);
-  // As in Python, what is computed on the way is given up when a call returns, and what has a name at the end.
+  // As in Python: temporaries of a call are freed when it returns, locals at the end.
   auto branch = ln_1_(x);
   branch = c_attn_(branch);
   auto parts = branch.split(dim, 2);

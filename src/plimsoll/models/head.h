@@ -7,7 +7,7 @@
 
 namespace plimsoll::models {
 
-/// What makes logits: a product with a weight of (vocabulary, dim), which may be the embedding's.
+/// Computes logits: a product with a weight of (vocabulary, dim), which may be the embedding's.
 class HeadImpl : public torch::nn::Module {
  public:
   explicit HeadImpl(at::Tensor weight);

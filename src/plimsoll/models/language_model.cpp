@@ -37,10 +37,10 @@ LanguageModelImpl::LanguageModelImpl(const architecture::Architecture& a, const 
     layer_norm_ = register_module("norm", layer_norm(a));
   } else {
     rms_norm_ = register_module("norm", RMSNorm(a.dim, a.norm_epsilon, options.norm));
-    // Twice as far as needed, as torchtitan's first models had it.
+    // Twice the necessary length, as in torchtitan's first models.
     turns_ = register_buffer("turns", at::empty({2 * options.length, head_dim_ / 2}, at::kComplexFloat));
   }
-  // A head has a weight of its own until it is tied, as in Python: its memory stays with the allocator.
+  // As in Python, the head allocates a weight before it is tied; the allocator keeps that memory.
   auto weight = at::empty({a.vocabulary, a.dim});
   if (a.tied_embeddings) weight = embedding_->weight;
   output_ = register_module("output", Head(std::move(weight)));
@@ -63,7 +63,7 @@ void LanguageModelImpl::add_block(const architecture::Architecture& a, std::int6
 std::vector<at::Tensor> LanguageModelImpl::distinct_parameters() const {
   std::vector<at::Tensor> distinct;
   for (auto& parameter : parameters()) {
-    // Only the head can be tied, to the embedding, which comes first.
+    // Only the head can be tied; the embedding is first.
     const bool tied = !distinct.empty() && distinct.front().is_same(parameter);
     if (!tied) distinct.push_back(std::move(parameter));
   }

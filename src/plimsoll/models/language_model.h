@@ -17,15 +17,15 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// Language models by their architecture. The model of examples/language_model.py, statement by statement, so that
-/// tensors live and die alike.
+/// Language models built from an architecture. Mirrors examples/language_model.py statement by statement, so that
+/// tensors are allocated and freed at the same points.
 namespace plimsoll::models {
 
 struct LanguageModelOptions {
-  std::int64_t length = 0;  ///< The longest sequence that it will be given.
+  std::int64_t length = 0;  ///< The longest sequence of an input.
   job::Norm norm = job::Norm::kComposite;
   job::Checkpoint checkpoint = {};
-  bool loss_fp32 = true;  ///< Logits are given in fp32.
+  bool loss_fp32 = true;  ///< Casts logits to fp32.
 };
 
 /// Tokens in, logits out.
@@ -35,19 +35,20 @@ class LanguageModelImpl : public torch::nn::Module {
 
   at::Tensor forward(at::Tensor tokens);
 
-  /// Gives parameters and the rotary table their first values, without temporaries on the device.
+  /// Initialises parameters and the rotary table, without temporaries on the device.
   void init_weights();
-  /// Its two parts, for those who need no values: what `table` makes is copied to the rotary table, where there is one.
+  /// The two parts of init_weights, for callers that need no values. Copies the result of `table` to the rotary table,
+  /// if the model has one.
   void copy_turns(const std::function<at::Tensor(at::IntArrayRef sizes)>& table);
   void init_parameters();
 
-  /// For a model whose parameters stay on the CPU.
+  /// For a model with parameters that stay on the CPU.
   void move_buffers(at::Device device);
 
-  /// Each once, as Python lists them: C++ lists a tied one as often as it is registered.
+  /// Each once, as Python lists them: C++ lists a tied parameter twice.
   std::vector<at::Tensor> distinct_parameters() const;
 
-  /// In order, each as it stands in the model: checkpointed ones in their wrapper.
+  /// In order; a checkpointed block is in its wrapper.
   const std::vector<std::shared_ptr<torch::nn::Module>>& blocks() const { return blocks_; }
 
  private:
@@ -61,7 +62,7 @@ class LanguageModelImpl : public torch::nn::Module {
   torch::nn::ModuleList layers_{nullptr};
   std::vector<std::shared_ptr<torch::nn::Module>> blocks_;
   std::vector<RunBlock> run_;
-  nn::LayerNorm layer_norm_{nullptr};  ///< One of the two.
+  nn::LayerNorm layer_norm_{nullptr};  ///< Null for models with an RMS norm.
   RMSNorm rms_norm_{nullptr};
   Head output_{nullptr};
   at::Tensor turns_;

@@ -7,7 +7,7 @@
 namespace plimsoll::models {
 namespace {
 
-/// The operator takes no other dtype on all cards.
+/// In bf16: not all cards support another dtype.
 at::Tensor grouped_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
   return at::_grouped_mm(x, weight.to(at::kBFloat16).transpose(-2, -1), ends);
 }

@@ -10,11 +10,11 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// Feed-forward layers of which each token uses some. No token is dropped and none is padded for, so that the sizes of
-/// all tensors are the same however the tokens are routed: what a router decides never changes memory here.
+/// Feed-forward layers of which each token uses some. No token is dropped or padded for, so the sizes of all tensors,
+/// and the memory, do not depend on the routing.
 namespace plimsoll::models {
 
-/// Which experts each token is sent to, and how much each counts.
+/// Chooses experts and their weights for each token.
 class RouterImpl : public torch::nn::Module {
  public:
   RouterImpl(std::int64_t dim, const architecture::Experts& experts);
@@ -28,12 +28,12 @@ class RouterImpl : public torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Router, nn::Hooked<RouterImpl>);
 
-/// All experts' products in one call each.
+/// The products of all experts, in one call for each weight.
 class GroupedExpertsImpl : public torch::nn::Module {
  public:
   GroupedExpertsImpl(std::int64_t dim, const architecture::Experts& experts);
 
-  /// `x` sorted by expert; `rows` of each.
+  /// `x` is sorted by expert; `rows` is the number of rows of each.
   at::Tensor forward(at::Tensor x, at::Tensor rows);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace plimsoll::models {
 
-/// RMS norm over the last dimension: torch's own operator, or composed of operators in fp32 as torchtitan's first
-/// models were.
+/// RMS norm over the last dimension: torch's own operator, or several operators in fp32, as in torchtitan's first
+/// models.
 class RMSNormImpl : public torch::nn::Module {
  public:
   RMSNormImpl(std::int64_t dim, double epsilon, job::Norm kind);

@@ -18,7 +18,7 @@ at::Tensor as_pairs(const at::Tensor& x) {
 }  // namespace
 
 at::Tensor rotations(std::int64_t head_dim, std::int64_t positions, double theta) {
-  const nn::DeviceScope cpu(at::kCPU);  // There is no polar on meta.
+  const nn::DeviceScope cpu(at::kCPU);  // polar does not support meta.
   const auto single = at::TensorOptions(at::kFloat);
   const auto exponents = at::arange(0, head_dim, 2, single) / static_cast<double>(head_dim);
   const auto speeds = at::reciprocal(at::pow(theta, exponents));

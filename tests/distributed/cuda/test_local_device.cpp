@@ -8,7 +8,7 @@
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/lone_store.h"
 
-// Each in a process of its own, which has used no GPU yet. The pretend host has eight of them.
+// Each in a new process, which has not used a GPU. The pretend host has eight.
 
 using namespace plimsoll::distributed;
 using ranks::on_ranks;
@@ -16,7 +16,7 @@ using ranks::Rank;
 
 namespace {
 
-/// A rank on a host of eight GPUs, none of which the process has used yet.
+/// A rank on a host of eight GPUs that the process has not used.
 void join(int rank, int world_size, const char* local_rank = nullptr) {
   setenv("PLIMSOLL_GPUS", "8", 1);
   if (local_rank) {
@@ -46,7 +46,7 @@ TEST_CASE("a mesh makes LOCAL_RANK the current device, or else the rank modulo t
   });
 }
 
-TEST_CASE("a mesh leaves the device that the program has chosen") {
+TEST_CASE("a mesh keeps the device that the program has chosen") {
   on_ranks(1, [](const Rank&) {
     join(13, 16, "6");
     c10::cuda::set_device(2);
@@ -65,13 +65,12 @@ TEST_CASE("a mesh of a fake group or of the CPU chooses no device") {
   });
 }
 
-TEST_CASE("a device that is not there is refused") {
+TEST_CASE("a missing device is refused") {
   on_ranks(1, [](const Rank&) {
     join(8, 16, "8");
     CHECK(error_text([] { device_of_mesh(16); }) ==
-          "DeviceMesh: LOCAL_RANK is 8, and this host has 8 devices. Start at most one rank for each device, or choose "
-          "the "
-          "device before the mesh is made.");
+          "DeviceMesh: LOCAL_RANK is 8, but this host has 8 devices. Start at most one rank for each device, or choose "
+          "the device before the mesh is made.");
   });
   on_ranks(1, [](const Rank&) {
     join(8, 12);

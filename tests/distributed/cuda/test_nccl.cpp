@@ -6,7 +6,7 @@
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/lone_store.h"
 
-// On the pretend GPU a communicator of any size is made at once, so one process can be a rank of any world.
+// On the pretend GPU a communicator of any size is complete at once, so one process can be a rank of any world.
 
 using namespace plimsoll::distributed;
 
@@ -48,7 +48,7 @@ TEST_CASE("a process is rank 0 of an nccl group of any size") {
   }
 }
 
-TEST_CASE("a process is the last rank of an nccl group of any size, where the store answers for rank 0") {
+TEST_CASE("a process is the last rank of an nccl group of any size, with a store that answers for rank 0") {
   for (const int world_size : {8, 1000}) {
     be_rank_of(world_size - 1, world_size);
   }

@@ -1,5 +1,5 @@
 // Runs collectives on this rank's numbers and prints the results' bits, one line each; a test in Python compares them
-// with torch.distributed's. Started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun does.
+// with torch.distributed's. Started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as with torchrun.
 #include <ATen/Functions.h>
 
 #include <cstdint>

@@ -13,7 +13,7 @@ constexpr std::int64_t kLarge = 1 << 20;  // Elements: 4 MiB.
 
 }  // namespace
 
-TEST_CASE("large tensors of the CPU are not computed, and their results have memory") {
+TEST_CASE("large CPU tensors are not computed, and their results have memory") {
   const auto a = at::zeros({kLarge}), b = at::ones({kLarge});
   plan::IdleHost host;
   const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, host);
@@ -27,7 +27,7 @@ TEST_CASE("large tensors of the CPU are not computed, and their results have mem
   CHECK(a.slice(0, 0, 4).sum().item<float>() == 0);  // Nothing was added.
 }
 
-TEST_CASE("small tensors are computed as ever") {
+TEST_CASE("small tensors are computed normally") {
   plan::IdleHost host;
   const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, host);
   auto a = at::ones({4});
@@ -43,7 +43,7 @@ TEST_CASE("views of large tensors are views") {
   CHECK(a.slice(0, 8).storage().data() == a.storage().data());
 }
 
-TEST_CASE("operators on lists give lists") {
+TEST_CASE("operators on lists return lists") {
   const std::vector<at::Tensor> a = {at::zeros({kLarge}), at::zeros({3})};
   plan::IdleHost host;
   const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, host);
@@ -54,7 +54,7 @@ TEST_CASE("operators on lists give lists") {
   at::_foreach_mul_(a, 2.0);
 }
 
-TEST_CASE("what goes to the GPU goes there, and what is pinned is pinned") {
+TEST_CASE("copies to the GPU are on the GPU, and pinned tensors are pinned") {
   const auto a = at::zeros({kLarge});
   plan::IdleHost host;
   const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, host);
@@ -64,7 +64,7 @@ TEST_CASE("what goes to the GPU goes there, and what is pinned is pinned") {
   CHECK(pinned.sizes() == a.sizes());
 }
 
-TEST_CASE("an operator that has no sizes without values is computed") {
+TEST_CASE("an operator with value-dependent sizes is computed") {
   const auto a = at::ones({kLarge}), b = at::zeros({kLarge});
   plan::IdleHost host;
   const nn::DispatchModeScope scope(nn::ModeLevel::kBelowAutograd, host);

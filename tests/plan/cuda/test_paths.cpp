@@ -4,14 +4,14 @@
 
 using plimsoll::plan::path_of;
 
-TEST_CASE("a module's path is what people know: without the root and without the wrapper of a checkpoint") {
+TEST_CASE("a module's path has no root and no checkpoint wrapper") {
   CHECK(path_of("LanguageModel") == "");
   CHECK(path_of("LanguageModel.layers.3") == "layers.3");
   CHECK(path_of("LanguageModel.layers.3.block.attention.wq") == "layers.3.attention.wq");
   CHECK(path_of("layers.3.block") == "layers.3");
 }
 
-TEST_CASE("paths in a text are readable, and blocks that are sharded together a range") {
+TEST_CASE("paths in a text are readable, and blocks that are sharded together are a range") {
   using plimsoll::plan::with_readable_paths;
   CHECK(with_readable_paths("LanguageModel.layers.8, LanguageModel.layers.9, LanguageModel.layers.10 runs") ==
         "layers.8-10 runs");

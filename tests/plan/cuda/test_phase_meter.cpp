@@ -15,7 +15,7 @@ constexpr Bytes kMiB = Bytes{1} << 20;
 
 }  // namespace
 
-TEST_CASE("phases have the allocator's peaks between their borders, and what follows a step is the next one's") {
+TEST_CASE("a phase has the allocator's peak between its borders, and work after a step belongs to the next one") {
   c10::cuda::CUDACachingAllocator::init(c10::cuda::device_count());
   plan::PhaseMeter meter;
   CHECK_FALSE(meter.step());

@@ -5,14 +5,14 @@
 #include "plimsoll/distributed/backend.h"
 
 // [Note: ProcessGroupNCCL without nccl.h]
-// torch's ProcessGroupNCCL.hpp includes <nccl.h>, which no wheel of torch ships, and the size of the class depends on
-// the version of it (ncclConfig_t grows). What is needed here is two constructors that libtorch_cuda exports; the rest
-// of the class is reached through c10d::Backend's virtual functions. So the class is declared here with those alone:
-//  - a constructor of another signature in another torch is a symbol that the linker misses;
-//  - the constructors write more bytes than these declarations have, so they are given more (kRoom);
-//  - the destructor would free with the class's own size, which differs from ours: allocators that rely on it
-//  (tcmalloc,
-//    jemalloc) must not see that. Hence objects made here are shut down, but never freed: a few kilobytes a group.
+// torch's ProcessGroupNCCL.hpp includes <nccl.h>, which torch's wheels do not contain, and the size of the class
+// depends on its version (ncclConfig_t grows). We need two constructors that libtorch_cuda exports, and c10d::Backend's
+// virtual functions. So this file declares the class with those alone:
+//
+//  - If another torch has a different constructor, the linker reports a missing symbol.
+//  - The constructors write more bytes than these declarations have, so objects get more memory (kRoom).
+//  - The destructor would free with the size of the real class. Allocators that rely on the size (tcmalloc, jemalloc)
+//    must not see that. So objects made here are shut down but never freed: a few kilobytes per group.
 namespace c10d {
 
 class ProcessGroupNCCL : public Backend {
@@ -37,7 +37,7 @@ c10::intrusive_ptr<T> make_never_freed(Arguments&&... arguments) {
   void* room = ::operator new(kRoom);
   auto object = c10::intrusive_ptr<T>::unsafe_steal_from_new(new (room) T(std::forward<Arguments>(arguments)...));
   auto another = object;
-  another.release();  // Whoever else lets go is not the last.
+  another.release();  // Keeps one reference, so that no other owner destroys the object.
   return object;
 }
 
@@ -45,7 +45,7 @@ c10::intrusive_ptr<T> make_never_freed(Arguments&&... arguments) {
 
 Backend make_nccl(const BackendRequest& request) {
   TORCH_CHECK_VALUE(at::globalContext().hasCUDA(),
-                    "init_process_group: the \"nccl\" backend needs a GPU, and none is visible. Check the driver and "
+                    "init_process_group: the \"nccl\" backend needs a GPU, but no GPU is visible. Check the driver and "
                     "CUDA_VISIBLE_DEVICES, or use \"gloo\".");
   auto options = make_never_freed<c10d::ProcessGroupNCCL::Options>(false);
   options->timeout = request.timeout;

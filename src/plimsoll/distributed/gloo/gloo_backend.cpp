@@ -7,8 +7,8 @@
 namespace plimsoll::distributed {
 namespace {
 
-// Gloo writes to sockets whose other end may have died. Python ignores the signal of that; a C++ program would end by
-// it without a word, before gloo can tell of the error.
+// Gloo writes to sockets whose peer may be dead. Python ignores the resulting SIGPIPE; a C++ program would end without
+// a message, before gloo reports the error.
 void ignore_broken_pipes() {
   struct sigaction current{};
   if (sigaction(SIGPIPE, nullptr, &current) == 0 && !(current.sa_flags & SA_SIGINFO) && current.sa_handler == SIG_DFL) {
@@ -18,11 +18,11 @@ void ignore_broken_pipes() {
 
 }  // namespace
 
-// Only pointers to gloo's classes pass through here, so the version of its headers does not matter. A c10d class that
-// derives from one of them (GlooStore) must not be made in this file: its table of functions would be of that version.
+// Only pointers to gloo's classes are used here, so the version of its headers does not matter. Do not make an object
+// of a c10d class that derives from a gloo class (GlooStore) here: its virtual table would have the headers' version.
 Backend make_gloo(const BackendRequest& request) {
   ignore_broken_pipes();
-  auto options = c10d::ProcessGroupGloo::Options::create_default(request.timeout);  // Heeds GLOO_SOCKET_IFNAME.
+  auto options = c10d::ProcessGroupGloo::Options::create_default(request.timeout);  // Respects GLOO_SOCKET_IFNAME.
   options->global_ranks_in_group = request.global_ranks;
   options->group_name = request.group_name;
   auto backend =
