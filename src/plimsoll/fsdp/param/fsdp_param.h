@@ -41,9 +41,8 @@ enum class ShardedState : std::uint8_t {
 ///  - `grad()` is the shard's gradient, except during backward. A hook on the parameter sees the first gradient of a
 ///    backward, sets the shard's gradient aside, and shows the whole parameter's (if a backward that did not reduce
 ///    left one). Post-backward removes it again. So `zero_grad()` is correct anywhere in the loop.
-///  - Hooks after accumulation belong to the shard's gradient: they are set aside too, and run when the reduced
-/// gradient
-///    exists.
+///  - Hooks after accumulation belong to the shard's gradient: they are set aside too, and run with the reduced
+///    gradient.
 ///  - Each form has its own gradient accumulator. So a module that runs twice adds its gradients in the same place as
 ///    Python, for any dtypes of the two forms.
 ///  - A value computed from the parameter at rest (for example a weight penalty) sees the shard, and its gradient is
