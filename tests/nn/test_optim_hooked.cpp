@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/hooked_optimizer.h"
 
 namespace test_optim_hooked {
 

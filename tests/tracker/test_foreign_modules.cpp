@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plimsoll/nn/module_contents.h"
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 

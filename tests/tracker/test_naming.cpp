@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plimsoll/nn/optim/adamw.h"
-#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/hooked_optimizer.h"
 #include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 #include "plimsoll/tracker/mem_tracker.h"

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/hooked_optimizer.h"
 #include "plimsoll/nn/optim/sgd.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"

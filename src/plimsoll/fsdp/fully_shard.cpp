@@ -9,7 +9,7 @@
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
 #include "plimsoll/fsdp/param/post_forward_mesh.h"
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 
 namespace plimsoll::fsdp {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "plimsoll/job/job.h"
-#include "plimsoll/nn/checkpoint/checkpoint_options.h"
+#include "plimsoll/nn/checkpoint/options.h"
 #include "plimsoll/nn/hooks/hooked.h"
 
 namespace plimsoll::models {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 
 namespace plimsoll::python {
 

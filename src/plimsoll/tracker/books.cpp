@@ -8,7 +8,7 @@
 #include "plimsoll/capture/cuda_trace.h"
 #include "plimsoll/capture/holders.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll {

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 
 namespace torch::optim {
 class Optimizer;

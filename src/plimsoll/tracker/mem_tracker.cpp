@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "plimsoll/capture/device_memory.h"
-#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/hooked_optimizer.h"
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 

@@ -17,7 +17,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/ledger/log.h"
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 #include "plimsoll/tracker/display.h"
 #include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/external.h"

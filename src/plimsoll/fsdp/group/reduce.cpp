@@ -7,7 +7,7 @@
 
 #include "plimsoll/fsdp/group/divide_factors.h"
 #include "plimsoll/fsdp/runtime_observer.h"
-#include "plimsoll/nn/optim/optim_number.h"
+#include "plimsoll/nn/optim/python_values.h"
 
 namespace plimsoll::fsdp {
 namespace {

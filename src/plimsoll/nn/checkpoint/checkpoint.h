@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/checkpoint/checkpoint_frame.h"
-#include "plimsoll/nn/checkpoint/checkpoint_options.h"
+#include "plimsoll/nn/checkpoint/frame.h"
+#include "plimsoll/nn/checkpoint/options.h"
 #include "plimsoll/nn/tensor_tree.h"
 
 /// Activation checkpointing: a function's saved tensors are not kept, but recomputed when backward first needs one. The

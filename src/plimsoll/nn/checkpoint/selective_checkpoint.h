@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/nn/checkpoint/checkpoint_options.h"
-#include "plimsoll/nn/checkpoint/checkpoint_policy.h"
+#include "plimsoll/nn/checkpoint/options.h"
 
 /// Selective checkpointing: a policy decides for each operator call to keep or to recompute its results. The semantics
 /// are those of create_selective_checkpoint_contexts (torch/utils/checkpoint.py, torch 2.13):

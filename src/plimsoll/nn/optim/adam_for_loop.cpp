@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "plimsoll/nn/optim/adam_update.h"
-#include "plimsoll/nn/optim/optim_number.h"
+#include "plimsoll/nn/optim/python_values.h"
 
 // Mirrors _single_tensor_adam (torch 2.13).
 //

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "plimsoll/nn/optim/adam_update.h"
-#include "plimsoll/nn/optim/optim_implementation.h"
-#include "plimsoll/nn/optim/optim_tensor_groups.h"
+#include "plimsoll/nn/optim/implementation.h"
+#include "plimsoll/nn/optim/tensor_groups.h"
 
 // Mirrors _multi_tensor_adam and _fused_adam (torch 2.13); see [Note: order of frees] in adam_for_loop.cpp.
 

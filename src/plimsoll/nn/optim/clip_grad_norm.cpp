@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_implementation.h"
-#include "plimsoll/nn/optim/optim_number.h"
-#include "plimsoll/nn/optim/optim_tensor_groups.h"
+#include "plimsoll/nn/optim/implementation.h"
+#include "plimsoll/nn/optim/python_values.h"
+#include "plimsoll/nn/optim/tensor_groups.h"
 
 // See [Note: order of frees] in adam_for_loop.cpp.
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 
 /// Python's torch.optim for libtorch: the for-loop, foreach and fused forms, step hooks, state that can be enumerated.
 /// Each optimizer issues the operators of its Python counterpart (torch 2.13) in the same order and frees each

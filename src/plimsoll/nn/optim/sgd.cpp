@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_implementation.h"
+#include "plimsoll/nn/optim/implementation.h"
 #include "plimsoll/nn/optim/sgd_update.h"
 
 namespace plimsoll::nn {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "plimsoll/nn/optim/optim_number.h"
-#include "plimsoll/nn/optim/optim_tensor_groups.h"
+#include "plimsoll/nn/optim/python_values.h"
+#include "plimsoll/nn/optim/tensor_groups.h"
 
 // Mirrors _single_tensor_sgd, _multi_tensor_sgd and _fused_sgd (torch 2.13); see [Note: order of frees] in
 // adam_for_loop.cpp.

@@ -1,4 +1,4 @@
-#include "plimsoll/nn/checkpoint/checkpoint_frame.h"
+#include "plimsoll/nn/checkpoint/frame.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/graph_task.h>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "plimsoll/nn/optim/optim_tensor_tuple.h"
+#include "plimsoll/nn/optim/python_values.h"
 
 namespace plimsoll::nn {
 

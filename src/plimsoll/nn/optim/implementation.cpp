@@ -1,4 +1,4 @@
-#include "plimsoll/nn/optim/optim_implementation.h"
+#include "plimsoll/nn/optim/implementation.h"
 
 #include <c10/util/Exception.h>
 

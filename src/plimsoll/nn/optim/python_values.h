@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
@@ -7,7 +8,13 @@
 #include <utility>
 #include <vector>
 
+/// Operands and results as Python has them.
 namespace plimsoll::nn {
+
+/// A number as an operand of an operator of two tensors, as Python passes it (`tensor.mul_(0.9)`): a tensor without
+/// dimensions that does not take part in type promotion. The operators' overloads for numbers round it to the tensor's
+/// dtype first, which gives other results in bfloat16.
+inline at::Tensor as_tensor(const at::Scalar& number) { return at::native::wrapped_scalar_tensor(number); }
 
 /// The result of a foreach operator with Python's lifetime: copies share the tensors, and the last copy frees them from
 /// the last to the first, as CPython does for tuples and lists. This is the allocator's order of frees.

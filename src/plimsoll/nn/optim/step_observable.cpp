@@ -1,4 +1,4 @@
-#include "plimsoll/nn/optim/optim_observable.h"
+#include "plimsoll/nn/optim/step_observable.h"
 
 #include <c10/util/Exception.h>
 

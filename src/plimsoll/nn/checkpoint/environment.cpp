@@ -1,4 +1,4 @@
-#include "plimsoll/nn/checkpoint/checkpoint_environment.h"
+#include "plimsoll/nn/checkpoint/environment.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>

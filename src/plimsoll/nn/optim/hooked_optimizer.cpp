@@ -1,4 +1,4 @@
-#include "plimsoll/nn/optim/optim_hooked.h"
+#include "plimsoll/nn/optim/hooked_optimizer.h"
 
 #include <c10/util/Type.h>
 #include <torch/optim/adagrad.h>

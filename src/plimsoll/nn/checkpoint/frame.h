@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "plimsoll/base/thread_scope.h"
-#include "plimsoll/nn/checkpoint/checkpoint_environment.h"
-#include "plimsoll/nn/checkpoint/checkpoint_options.h"
+#include "plimsoll/nn/checkpoint/environment.h"
+#include "plimsoll/nn/checkpoint/options.h"
 #include "plimsoll/nn/hooks/saved_tensor_hooks.h"
 
 namespace plimsoll::nn::detail {

@@ -1,4 +1,4 @@
-#include "plimsoll/nn/optim/optim_tensor_groups.h"
+#include "plimsoll/nn/optim/tensor_groups.h"
 
 #include <ATen/native/ForeachUtils.h>
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-
-#include "plimsoll/nn/checkpoint/checkpoint_policy.h"
 
 namespace plimsoll::nn {
 
@@ -17,6 +17,18 @@ struct CheckpointContexts {
   ScopeFunction forward;
   ScopeFunction recompute;
 };
+
+/// The fate of an operator's results in selective checkpointing. In eager mode, Must and Prefer mean the same.
+enum class CheckpointPolicy : std::uint8_t {
+  kMustSave,         ///< Kept from forward; backward does not run the operator again.
+  kPreferSave,       ///< As kMustSave.
+  kMustRecompute,    ///< Dropped after forward; backward runs the operator again.
+  kPreferRecompute,  ///< As kMustRecompute.
+};
+
+/// Decides for each operator call of the forward pass. Recomputation follows the decision of forward and, as in torch
+/// 2.13, does not call this: `is_recompute` is always false.
+using CheckpointPolicyFunction = std::function<CheckpointPolicy(const c10::OperatorHandle& op, bool is_recompute)>;
 
 struct CheckpointOptions {
   /// Recomputation draws the random numbers of the first run: on the CPU, and on the devices of the tensor arguments.
