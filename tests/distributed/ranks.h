@@ -108,7 +108,7 @@ struct Child {
 /// The defects of the ranks, one per line; empty without defects.
 inline std::string run(const Order& order) {
   std::vector<Child> children;
-  for (int rank = 0; rank < order.size; rank++) {
+  for (int rank = 0; rank < order.size; ++rank) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
       return "no pipe for a rank\n";
@@ -123,7 +123,7 @@ inline std::string run(const Order& order) {
   }
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::string defects;
-  for (std::size_t rank = 0; rank < children.size(); rank++) {
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
     Child& child = children[rank];
     for (bool open = true; open;) {
       const auto left =
@@ -140,7 +140,7 @@ inline std::string run(const Order& order) {
       open = count > 0 && child.report.back() != '\0';
     }
   }
-  for (std::size_t rank = 0; rank < children.size(); rank++) {
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
     Child& child = children[rank];
     const bool whole = !child.report.empty() && child.report.back() == '\0';
     if (whole) {

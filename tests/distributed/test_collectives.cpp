@@ -43,7 +43,7 @@ TEST_CASE("an all-gather returns the inputs of all ranks, one after the other") 
       for (const auto dtype : {at::kFloat, at::kBFloat16, at::kByte}) {
         const auto output = at::zeros({3 * rank.size}, at::TensorOptions(dtype));
         CHECK_FALSE(all_gather_single(output, filled(3, rank.rank + 1, dtype), group));
-        for (int other = 0; other < rank.size; other++) {
+        for (int other = 0; other < rank.size; ++other) {
           CHECK(output.slice(0, 3 * other, 3 * other + 3).equal(filled(3, other + 1, dtype)));
         }
       }

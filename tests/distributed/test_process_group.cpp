@@ -225,10 +225,9 @@ TEST_CASE("a group of the caller's own can be the default one, and makes subgrou
   CHECK(default_group() == own);
   CHECK(group_ranks(new_group({0, 2})) == std::vector<int>{0, 2});
   const auto stranger = c10::make_intrusive<c10d::ProcessGroup>(nullptr, 0, 2);
-  CHECK(
-      error_text([&] { group_ranks(stranger); }) ==
-      "group_ranks: a group of 2 ranks that the caller made: which ranks of the 4 of the default group they are is not "
-      "known. Only groups of init_process_group and new_group tell.");
+  CHECK(error_text([&] { group_ranks(stranger); }) ==
+        "group_ranks: the ranks of this group of 2 in the default group of 4 are unknown. Make the group with "
+        "init_process_group or new_group.");
   destroy_process_group();
   set_default_group(stranger);
   CHECK(group_ranks(stranger) == std::vector<int>{0, 1});

@@ -24,7 +24,7 @@ inline Gradients backward(const at::Tensor& loss, const std::vector<at::Tensor>&
 
 inline bool same_bits(const Gradients& a, const Gradients& b) {
   if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); i++) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
     if (!a[i].defined() || !b[i].defined() || !at::equal(a[i], b[i])) return false;
   }
   return true;

@@ -41,7 +41,7 @@ TEST_CASE("a tensor hook sees and replaces the gradient until it is removed, als
     return gradient * 10;
   });
   nn::register_tensor_hook(x, [](const at::Tensor&) { return at::Tensor(); });
-  for (int i = 0; i < 3; i++) x.sum().backward();
+  for (int i = 0; i < 3; ++i) x.sum().backward();
   CHECK(calls == 2);
   CHECK(at::equal(x.grad(), at::full({2}, 21.0)));
 }

@@ -81,15 +81,15 @@ TEST_CASE("hooks see the step of torch's own optimizer, also through its base cl
 
 TEST_CASE("state hooks get each tensor that a step of torch's own optimizer created, once, before the post-hooks") {
   HookedOptimizer<torch::optim::AdamW> optimizer(std::vector<at::Tensor>{parameter()}, torch::optim::AdamWOptions());
-  Names told;
-  auto state = register_global_state_hook(
-      [&](StepObservable&, const at::Tensor&, std::string_view name, const at::Tensor&) { told.emplace_back(name); });
-  optimizer.register_step_post_hook([&](StepObservable&) { told.push_back("after"); });
+  Names reported;
+  auto state = register_global_state_hook([&](StepObservable&, const at::Tensor&, std::string_view name,
+                                              const at::Tensor&) { reported.emplace_back(name); });
+  optimizer.register_step_post_hook([&](StepObservable&) { reported.push_back("after"); });
   optimizer.step();
-  CHECK(told == Names{"exp_avg", "exp_avg_sq", "after"});
+  CHECK(reported == Names{"exp_avg", "exp_avg_sq", "after"});
   optimizer.step();
   state.remove();
-  CHECK(told == Names{"exp_avg", "exp_avg_sq", "after", "after"});
+  CHECK(reported == Names{"exp_avg", "exp_avg_sq", "after", "after"});
 }
 
 TEST_CASE("state hooks get the tensors that a step created before it threw") {
@@ -97,13 +97,13 @@ TEST_CASE("state hooks get the tensors that a step created before it threw") {
   sparse.mutable_grad() = at::ones({3}).to_sparse();
   HookedOptimizer<torch::optim::Adam> optimizer(std::vector<at::Tensor>{parameter(), sparse},
                                                 torch::optim::AdamOptions());
-  int told = 0, always = 0;
+  int reported = 0, always = 0;
   auto state = register_global_state_hook(
-      [&](StepObservable&, const at::Tensor&, std::string_view, const at::Tensor&) { ++told; });
+      [&](StepObservable&, const at::Tensor&, std::string_view, const at::Tensor&) { ++reported; });
   optimizer.register_step_post_hook([&](StepObservable&) { ++always; }, {.always_call = true});
   CHECK_THROWS(optimizer.step());
   state.remove();
-  CHECK(told == 2);
+  CHECK(reported == 2);
   CHECK(always == 1);
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("a state hook gets each state tensor once, during the step, with its P
   const at::Tensor first = parameter_with_gradient(), second = parameter_with_gradient(5);
   Adam optimizer({first, second}, {.amsgrad = true});
   bool stepping = false;
-  Names told;
+  Names reported;
   const Removed before{register_global_step_pre_hook([&](StepObservable&) { stepping = true; })};
   const Removed after{register_global_step_post_hook([&](StepObservable&) { stepping = false; })};
   const Removed state{register_global_state_hook(
@@ -150,27 +150,27 @@ TEST_CASE("a state hook gets each state tensor once, during the step, with its P
         CHECK(stepping);
         CHECK(&which == &optimizer);
         CHECK(tensor.numel() == (name == "step" ? 1 : parameter.numel()));
-        told.push_back((parameter.is_same(first) ? "0." : "1.") + std::string(name));
+        reported.push_back((parameter.is_same(first) ? "0." : "1.") + std::string(name));
       })};
   optimizer.step();
-  CHECK(told == Names{"0.step", "0.exp_avg", "0.exp_avg_sq", "0.max_exp_avg_sq",  //
-                      "1.step", "1.exp_avg", "1.exp_avg_sq", "1.max_exp_avg_sq"});
+  CHECK(reported == Names{"0.step", "0.exp_avg", "0.exp_avg_sq", "0.max_exp_avg_sq",  //
+                          "1.step", "1.exp_avg", "1.exp_avg_sq", "1.max_exp_avg_sq"});
   optimizer.step();
-  CHECK(told.size() == 8);
+  CHECK(reported.size() == 8);
 }
 
 TEST_CASE("a state hook gets momentum buffers in every form") {
   for (const auto form : {Implementation::kForLoop, Implementation::kForeach, Implementation::kFused}) {
     SGD optimizer({parameter_with_gradient(), parameter_with_gradient()}, {.momentum = 0.5, .implementation = form});
-    int told = 0;
+    int reported = 0;
     const Removed state{
         register_global_state_hook([&](StepObservable&, const at::Tensor&, std::string_view name, const at::Tensor&) {
           CHECK(name == "momentum_buffer");
-          ++told;
+          ++reported;
         })};
     optimizer.step();
     optimizer.step();
-    CHECK(told == 2);
+    CHECK(reported == 2);
   }
 }
 

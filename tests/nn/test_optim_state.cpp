@@ -88,12 +88,12 @@ TEST_CASE("imported state takes the parameter's dtype, except the step count") {
 TEST_CASE("an import calls state hooks") {
   Adam original(two_parameters()), copy(two_parameters());
   step(original, 0.25);
-  int told = 0;
-  auto handle = register_global_state_hook(
-      [&](StepObservable& which, const at::Tensor&, std::string_view, const at::Tensor&) { told += &which == &copy; });
+  int reported = 0;
+  auto handle = register_global_state_hook([&](StepObservable& which, const at::Tensor&, std::string_view,
+                                               const at::Tensor&) { reported += &which == &copy; });
   copy.import_state(original.export_state());
   handle.remove();
-  CHECK(told == 6);
+  CHECK(reported == 6);
 }
 
 TEST_CASE("state that does not fit is refused by name, and changes nothing") {

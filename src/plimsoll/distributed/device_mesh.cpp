@@ -51,7 +51,7 @@ std::vector<int> coordinate_at(std::int64_t index, const std::vector<int>& shape
 
 std::int64_t index_at(const std::vector<int>& coordinate, const std::vector<int>& shape) {
   std::int64_t index = 0;
-  for (std::size_t dim = 0; dim < shape.size(); dim++) {
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     index = index * shape[dim] + coordinate[dim];
   }
   return index;
@@ -65,9 +65,9 @@ std::vector<int> ranks_along(const std::vector<int>& dims, const std::vector<int
     sizes.push_back(shape[dim]);
   }
   std::vector<int> along;
-  for (std::int64_t i = 0; i < product(sizes); i++) {
+  for (std::int64_t i = 0; i < product(sizes); ++i) {
     const auto place = coordinate_at(i, sizes);
-    for (std::size_t d = 0; d < dims.size(); d++) {
+    for (std::size_t d = 0; d < dims.size(); ++d) {
       coordinate[dims[d]] = place[d];
     }
     along.push_back(ranks[index_at(coordinate, shape)]);
@@ -118,7 +118,7 @@ DeviceMesh::DeviceMesh(c10::DeviceType device_type, std::vector<int> ranks, std:
   auto layout = std::make_shared<Layout>();
   layout->device_type = device_type;
   layout->coordinate = coordinate_at(here - ranks.begin(), shape);
-  for (int dim = 0; dim < static_cast<int>(shape.size()); dim++) {
+  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
     if (shape[dim] == world_size) {
       layout->groups.push_back(default_group());
       continue;
@@ -160,10 +160,10 @@ DeviceMesh DeviceMesh::from_groups(ProcessGroup replicate, ProcessGroup shard, c
   layout->ranks.assign(product(layout->shape), -1);
   const auto column = ranks_or_unknown(replicate);
   const auto row = ranks_or_unknown(shard);
-  for (int i = 0; i < layout->shape[0]; i++) {
+  for (int i = 0; i < layout->shape[0]; ++i) {
     layout->ranks[index_at({i, layout->coordinate[1]}, layout->shape)] = column[i];
   }
-  for (int i = 0; i < layout->shape[1]; i++) {
+  for (int i = 0; i < layout->shape[1]; ++i) {
     layout->ranks[index_at({layout->coordinate[0], i}, layout->shape)] = row[i];
   }
   layout->groups = {std::move(replicate), std::move(shard)};

@@ -23,7 +23,7 @@ void choose_local_device(c10::DeviceType device_type) {
   }
   const c10::impl::VirtualGuardImpl guard(device_type);
   const int devices = guard.deviceCount();
-  for (int device = 0; device < devices; device++) {
+  for (int device = 0; device < devices; ++device) {
     if (at::detail::getCUDAHooks().hasPrimaryContext(static_cast<c10::DeviceIndex>(device))) {
       return;
     }

@@ -259,10 +259,9 @@ ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
 std::vector<int> group_ranks(const ProcessGroup& group) {
   TORCH_CHECK_VALUE(group, "group_ranks: the group is null.");
   auto ranks = known_ranks(group);
-  TORCH_CHECK_VALUE(
-      ranks.has_value(), "group_ranks: a group of ", group->getSize(),
-      " ranks that the caller made: which ranks of the ", get_world_size(),
-      " of the default group they are is not known. Only groups of init_process_group and new_group tell.");
+  TORCH_CHECK_VALUE(ranks.has_value(), "group_ranks: the ranks of this group of ", group->getSize(),
+                    " in the default group of ", get_world_size(),
+                    " are unknown. Make the group with init_process_group or new_group.");
   return *std::move(ranks);
 }
 

@@ -22,7 +22,7 @@ std::string_view wrapped_class(std::string_view type) {
   if (!type.starts_with(kWrapper)) return type;
   type.remove_prefix(kWrapper.size());
   int depth = 0;
-  for (std::size_t i = 0; i < type.size(); i++) {
+  for (std::size_t i = 0; i < type.size(); ++i) {
     if (depth == 0 && (type[i] == ',' || type[i] == '>')) return type.substr(0, i);
     depth += depth_change(type[i]);
   }
@@ -33,7 +33,7 @@ std::string_view wrapped_class(std::string_view type) {
 std::string_view without_scopes(std::string_view type) {
   std::size_t begin = 0;
   int depth = 0;
-  for (std::size_t i = 0; i < type.size(); i++) {
+  for (std::size_t i = 0; i < type.size(); ++i) {
     depth += depth_change(type[i]);
     if (depth == 0 && type.substr(i).starts_with("::")) begin = i + 2;
   }

@@ -26,7 +26,7 @@ std::optional<c10::Device> DeviceScope::current() { return current_device; }
 void DeviceScope::call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const auto& arguments = op.schema().arguments();
   const std::size_t begin = stack.size() - arguments.size();
-  for (std::size_t i = 0; i < arguments.size(); i++) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() != "device") continue;
     const bool names_none = stack[begin + i].isNone();
     if (names_none && std::none_of(stack.begin() + begin, stack.end(), holds_tensors)) stack[begin + i] = device_;

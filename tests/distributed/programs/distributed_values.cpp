@@ -27,7 +27,7 @@ at::Tensor numbers(int rank, std::int64_t count, at::ScalarType dtype) {
 void print(const std::string& name, const at::Tensor& tensor) {
   const auto bytes = tensor.contiguous().view(at::kByte);
   std::printf("%s ", name.c_str());
-  for (std::int64_t i = 0; i < bytes.numel(); i++) {
+  for (std::int64_t i = 0; i < bytes.numel(); ++i) {
     std::printf("%02x", bytes.data_ptr<std::uint8_t>()[i]);
   }
   std::printf("\n");

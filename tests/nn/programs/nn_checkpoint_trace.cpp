@@ -163,7 +163,7 @@ void train(const std::string& kind) {
 
   const nn::DeviceScope scope(at::kCUDA);
   std::vector<Block> blocks;
-  for (int i = 0; i < kLayers; i++) blocks.emplace_back(is("dropout") ? 0.1 : 0.0, is("nested"));
+  for (int i = 0; i < kLayers; ++i) blocks.emplace_back(is("dropout") ? 0.1 : 0.0, is("nested"));
   const auto step = [&] {
     at::Tensor x = at::randn({kBatch, kTokens, kDim});
     {
@@ -176,7 +176,7 @@ void train(const std::string& kind) {
     if (is("retained")) loss.backward({}, /*retain_graph=*/true);
     loss.backward();
   };
-  for (int i = 0; i < 2; i++) step();
+  for (int i = 0; i < 2; ++i) step();
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ int run_program(int, char**) {
     events.clear();
     train(kind);
     std::cout << "[";
-    for (std::size_t i = 0; i < events.size(); i++) {
+    for (std::size_t i = 0; i < events.size(); ++i) {
       std::cout << (i == 0 ? "" : ", ") << "[\"" << events[i].action << "\", " << events[i].address << ", "
                 << events[i].bytes << "]";
     }

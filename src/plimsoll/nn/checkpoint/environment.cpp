@@ -59,7 +59,7 @@ RngStates::RngStates(std::vector<c10::Device> devices)
 
 void RngStates::restore() const {
   set_state(at::detail::getDefaultCPUGenerator(), cpu_);
-  for (std::size_t i = 0; i < devices_.size(); i++) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
     set_state(at::globalContext().defaultGenerator(devices_[i]), states_[i]);
   }
 }

@@ -172,7 +172,7 @@ void CheckpointFrame::check_recomputed(std::int64_t pass) const {
   }
   if (!determinism_check_) return;
   std::ostringstream differences;
-  for (std::size_t i = 0; i < holders_.size(); i++) {
+  for (std::size_t i = 0; i < holders_.size(); ++i) {
     const auto holder = holders_[i].lock();
     if (!holder) continue;
     const Metadata found(holder->recomputed.at(pass));

@@ -56,7 +56,7 @@ class HookedWithDefaults : public HookedModule<Self, Impl> {
     static const bool learnt = [this] {
       if (!this->_forward_has_default_args()) return false;
       std::vector<torch::nn::AnyValue> given;
-      for (unsigned i = 0; i < this->_forward_num_required_args(); i++) given.emplace_back(0);
+      for (unsigned i = 0; i < this->_forward_num_required_args(); ++i) given.emplace_back(0);
       auto values = this->_forward_populate_default_args(std::move(given));
       learn(values, std::index_sequence_for<A...>());
       return true;

@@ -76,7 +76,7 @@ class HookedModule : public Impl, public Hookable {
     // The submodules were assigned to new modules from reset(), which does not copy hooks.
     const auto from = this->modules(/*include_self=*/false);
     const auto to = copy->modules(/*include_self=*/false);
-    for (std::size_t i = 0; i < from.size() && i < to.size(); i++) copy_hooks(*from[i], *to[i]);
+    for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) copy_hooks(*from[i], *to[i]);
     copy_hooks(*this, *copy);
     return copy;
   }

@@ -103,7 +103,7 @@ void HookedCall::run(const ForwardHooks& hooks, std::size_t& done, Tensors& resu
 
 void HookedCall::run_always_called(const ForwardHooks& hooks, std::size_t done, Tensors& results) noexcept {
   if (!hooks) return;
-  for (; done < hooks->size(); done++) {
+  for (; done < hooks->size(); ++done) {
     const auto& hook = (*hooks)[done];
     if (!hook.always_call) continue;
     try {

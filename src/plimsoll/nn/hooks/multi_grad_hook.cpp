@@ -126,7 +126,7 @@ class MultiGrad final : public HookOwner {
 
 HookHandle register_multi_grad_hook(const std::vector<at::Tensor>& tensors, MultiGradHook hook, MultiGradMode mode) {
   if (mode == MultiGradMode::kAll) {
-    for (std::size_t i = 0; i < tensors.size(); i++) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
       TORCH_CHECK(tensors[i].requires_grad(), "Expected tensors that require a gradient, found tensor ", i,
                   " of shape ", tensors[i].sizes(),
                   ", which does not: leave it out, or use MultiGradMode::kAny, which ignores it.");
@@ -141,7 +141,7 @@ HookHandle register_multi_grad_hook(const std::vector<at::Tensor>& tensors, Mult
   }
   const auto multi = std::make_shared<MultiGrad>(tensors, std::move(hook), mode);
   multi->weak_self = multi;
-  for (std::size_t i = 0; i < tensors.size(); i++) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].requires_grad()) continue;
     multi->add(register_tensor_hook(tensors[i], [multi, i](const at::Tensor& gradient) {
       multi->computed(i, gradient);
