@@ -79,9 +79,9 @@ TEST_CASE("a missing rank is waited for no longer than the timeout") {
     small::shard(net);
     if (rank.rank == 0) {
       CHECK(small::message_of([&] { net(small::batch()); }) == Contains("all_gather_single"));
-      rank.store()->set("told", "");
+      rank.store()->set("reported", "");
     } else {
-      rank.store()->wait({"told"}, std::chrono::seconds(30));
+      rank.store()->wait({"reported"}, std::chrono::seconds(30));
     }
   });
 }

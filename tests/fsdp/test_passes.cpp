@@ -223,7 +223,7 @@ TEST_CASE("a hook after accumulation runs once per backward, with the shard's re
     std::vector<at::Tensor> seen;
     const auto hear = [&](const at::Tensor& parameter) {
       handles.push_back(nn::register_post_accumulate_grad_hook(
-          parameter, [&](const at::Tensor& told) { seen.push_back(told.grad().clone()); }));
+          parameter, [&](const at::Tensor& tensor) { seen.push_back(tensor.grad().clone()); }));
     };
     hear(net->layers[0]->linear->weight);  // Before and after sharding.
     auto module = small::shard(net);
@@ -251,10 +251,10 @@ TEST_CASE("an optimizer that steps in backward trains like one that steps after 
     small::Net net, whole;
     small::shard(net);
     for (const auto& parameter : net->parameters()) {
-      nn::register_post_accumulate_grad_hook(parameter, [](const at::Tensor& told) {
+      nn::register_post_accumulate_grad_hook(parameter, [](const at::Tensor& tensor) {
         const at::NoGradGuard no_grad;
-        told.sub_(told.grad(), 0.1);
-        told.mutable_grad() = at::Tensor();
+        tensor.sub_(tensor.grad(), 0.1);
+        tensor.mutable_grad() = at::Tensor();
       });
     }
     for (int i = 0; i < 4; ++i) {

@@ -5,7 +5,7 @@
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
-#include "plimsoll/fsdp/param/post_forward_mesh.h"
+#include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 
 namespace plimsoll::fsdp {
@@ -44,7 +44,7 @@ void FSDPModule::for_each_group(Recurse recurse, Fn fn) {
 UnshardHandle FSDPModule::unshard(bool async_op) {
   for (const auto& group : state_->fsdp_param_groups) {
     group->lazy_init();
-    tell(Stage::kUnshardByHand, *group);
+    notify(Stage::kUnshardByHand, *group);
     group->unshard(async_op);
   }
   UnshardHandle handle(state_->fsdp_param_groups);

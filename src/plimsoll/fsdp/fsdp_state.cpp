@@ -34,7 +34,7 @@ FSDPState::FSDPState(std::vector<torch::nn::Module*> modules, at::Device device,
 
 std::vector<torch::nn::Module*> FSDPState::living_modules() const {
   std::vector<torch::nn::Module*> living;
-  for (std::size_t i = 0; i < modules_.size(); i++) {
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
     if (!nn::is_gone(owners_of_modules_[i])) living.push_back(modules_[i]);
   }
   return living;
@@ -126,9 +126,9 @@ void FSDPState::inputs_to_device(nn::Tensors& arguments) const {
 }
 
 void FSDPState::pre_forward(nn::Tensors& arguments) {
-  tell(Stage::kBeforePreForward, *this);
+  notify(Stage::kBeforePreForward, *this);
   gather_for_forward(arguments);
-  tell(Stage::kAfterPreForward, *this);
+  notify(Stage::kAfterPreForward, *this);
 }
 
 void FSDPState::gather_for_forward(nn::Tensors& arguments) {
@@ -159,9 +159,9 @@ void FSDPState::gather_for_forward(nn::Tensors& arguments) {
 }
 
 void FSDPState::post_forward(nn::Tensors& results) {
-  tell(Stage::kBeforePostForward, *this);
+  notify(Stage::kBeforePostForward, *this);
   free_after_forward(results);
-  tell(Stage::kAfterPostForward, *this);
+  notify(Stage::kAfterPostForward, *this);
 }
 
 void FSDPState::free_after_forward(nn::Tensors& results) {
@@ -192,13 +192,13 @@ void FSDPState::force_complete_incomplete_states(nn::Tensors& results) {
   for (auto state = states.rbegin(); state != states.rend(); ++state) {
     FSDPState& incomplete = **state;
     if (&incomplete == this || incomplete.modules_to_run_forward_.empty()) continue;
-    tell(Stage::kBeforePostForward, incomplete);
+    notify(Stage::kBeforePostForward, incomplete);
     for (const auto& group : incomplete.fsdp_param_groups) group->post_forward();
     incomplete.register_pre_backward_hook(results);
     incomplete.training_state_ = TrainingState::kIdle;
     incomplete.cast_output_dtype(results);
     incomplete.modules_to_run_forward_.clear();
-    tell(Stage::kAfterPostForward, incomplete);
+    notify(Stage::kAfterPostForward, incomplete);
   }
 }
 

@@ -75,7 +75,7 @@ void FSDPState::init_shared_state() {
     state->state_ctx = state_ctx;
     state->comm_ctx = comm_ctx;
     const int count = static_cast<int>(state->fsdp_param_groups.size());
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
       FSDPParamGroup& group = *state->fsdp_param_groups[static_cast<std::size_t>(i)];
       group.comm_ctx = comm_ctx;
       group.param_group_index = i;

@@ -8,7 +8,7 @@
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
-#include "plimsoll/fsdp/param/post_forward_mesh.h"
+#include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/nn/optim/step_observable.h"
 
 namespace plimsoll::fsdp {
@@ -136,7 +136,7 @@ FSDPModule fully_shard(std::vector<ModuleRef> given, const FullyShardOptions& op
     state->fsdp_param_groups = groups_of(tensors.params, modules, mesh_info, device, options);
   } catch (...) {
     // Restores the whole parameters, so that the user can fix the error and shard again.
-    for (std::size_t i = 0; i < whole.size(); i++) tensors.params[i].param.set_data(whole[i]);
+    for (std::size_t i = 0; i < whole.size(); ++i) tensors.params[i].param.set_data(whole[i]);
     throw;
   }
   state->attach();

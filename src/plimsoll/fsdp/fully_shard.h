@@ -9,7 +9,6 @@
 #include "plimsoll/fsdp/fsdp_module.h"
 #include "plimsoll/fsdp/module_ref.h"
 #include "plimsoll/fsdp/param/mesh_info.h"
-#include "plimsoll/fsdp/param/placement.h"
 #include "plimsoll/fsdp/policies.h"
 
 /// Fully sharded data parallelism (FSDP2) for libtorch's C++ front end.

@@ -17,15 +17,15 @@ namespace detail {
 
 std::atomic<int> runtime_observers{0};
 
-void tell_stage(Stage stage, const FSDPState& state) {
+void notify_stage(Stage stage, const FSDPState& state) {
   observers().for_each([&](RuntimeObserver& observer) { observer.on_stage(stage, state); });
 }
 
-void tell_stage(Stage stage, const FSDPParamGroup& group) {
+void notify_stage(Stage stage, const FSDPParamGroup& group) {
   observers().for_each([&](RuntimeObserver& observer) { observer.on_stage(stage, group); });
 }
 
-void tell_memory(MemoryUse use, const at::Tensor& tensor) {
+void notify_memory(MemoryUse use, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   observers().for_each([&](RuntimeObserver& observer) { observer.on_memory(use, tensor, GroupScope::current()); });
 }

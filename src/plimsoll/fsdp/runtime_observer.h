@@ -61,21 +61,21 @@ class RuntimeObservation {
 
 namespace detail {
 extern std::atomic<int> runtime_observers;
-void tell_stage(Stage stage, const FSDPState& state);
-void tell_stage(Stage stage, const FSDPParamGroup& group);
-void tell_memory(MemoryUse use, const at::Tensor& tensor);
+void notify_stage(Stage stage, const FSDPState& state);
+void notify_stage(Stage stage, const FSDPParamGroup& group);
+void notify_memory(MemoryUse use, const at::Tensor& tensor);
 }  // namespace detail
 
 inline bool is_observed() { return detail::runtime_observers.load(std::memory_order_relaxed) != 0; }
-inline void tell(Stage stage, const FSDPState& state) {
-  if (is_observed()) detail::tell_stage(stage, state);
+inline void notify(Stage stage, const FSDPState& state) {
+  if (is_observed()) detail::notify_stage(stage, state);
 }
-inline void tell(Stage stage, const FSDPParamGroup& group) {
-  if (is_observed()) detail::tell_stage(stage, group);
+inline void notify(Stage stage, const FSDPParamGroup& group) {
+  if (is_observed()) detail::notify_stage(stage, group);
 }
 /// With the GroupScope's group. Ignores undefined tensors.
-inline void tell(MemoryUse use, const at::Tensor& tensor) {
-  if (is_observed()) detail::tell_memory(use, tensor);
+inline void notify(MemoryUse use, const at::Tensor& tensor) {
+  if (is_observed()) detail::notify_memory(use, tensor);
 }
 
 }  // namespace plimsoll::fsdp

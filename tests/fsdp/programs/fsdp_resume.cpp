@@ -29,7 +29,7 @@ void run(Training& training, const Case& c) {
   auto& model = const_cast<torch::nn::Module&>(training.model());
   if (c.has("load")) fsdp::load_state(model, c.text("load"));
   training.run(distributed::get_rank(), [](int, const std::vector<at::Tensor>&) {});
-  const auto form = c.text("form", "full") == "full" ? fsdp::StateForm::kFull : fsdp::StateForm::kSharded;
+  const auto form = c.text("form", "full") == "full" ? fsdp::CheckpointForm::kFull : fsdp::CheckpointForm::kSharded;
   fsdp::SaveOptions options = {.form = form};
   if (c.has("file_bytes")) options.max_file_bytes = static_cast<Bytes>(c.number("file_bytes"));
   fsdp::save_state(model, c.text("save"), options);

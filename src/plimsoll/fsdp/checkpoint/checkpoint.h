@@ -27,8 +27,8 @@
 namespace plimsoll::fsdp {
 
 struct CheckpointOptions {
-  StateForm form = StateForm::kSharded;  ///< Full ones are one file, but one rank writes all of it.
-  std::size_t keep = 2;                  ///< Number of newest checkpoints to keep, with this one.
+  CheckpointForm form = CheckpointForm::kSharded;  ///< Full ones are one file, but one rank writes all of it.
+  std::size_t keep = 2;                            ///< Number of newest checkpoints to keep, with this one.
   Bytes max_file_bytes = SaveOptions().max_file_bytes;
   safetensors::Metadata metadata = {};  ///< Free text for the manifest. Rank 0's is written.
   safetensors::FileOperations* operations = nullptr;

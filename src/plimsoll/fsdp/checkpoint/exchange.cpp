@@ -54,11 +54,11 @@ std::vector<std::int64_t> all_numbers(std::int64_t mine, std::string_view doing)
 
 }  // namespace
 
-int rank_of_state() { return distributed::is_initialized() ? distributed::get_rank() : 0; }
-int ranks_of_state() { return distributed::is_initialized() ? distributed::get_world_size() : 1; }
-bool is_main_rank() { return rank_of_state() == 0; }
+int own_rank() { return distributed::is_initialized() ? distributed::get_rank() : 0; }
+int rank_count() { return distributed::is_initialized() ? distributed::get_world_size() : 1; }
+bool is_main_rank() { return own_rank() == 0; }
 
-at::Tensor gather(const StateTensor& entry) {
+at::Tensor gather(const StoredTensor& entry) {
   const at::NoGradGuard no_grad;
   const bool keeps = is_main_rank();
   if (!entry.is_sharded()) {
@@ -86,9 +86,9 @@ at::Tensor gather(const StateTensor& entry) {
   return padded.narrow(entry.dim, 0, size).cpu().contiguous();
 }
 
-void distribute(const StateTensor& entry, const at::Tensor& whole) {
+void distribute(const StoredTensor& entry, const at::Tensor& whole) {
   const at::NoGradGuard no_grad;
-  if (ranks_of_state() == 1) {
+  if (rank_count() == 1) {
     entry.local.copy_(entry.part_of(whole));
     return;
   }
@@ -101,12 +101,12 @@ void distribute(const StateTensor& entry, const at::Tensor& whole) {
 }
 
 std::string from_main_rank(std::string text, std::string_view doing) {
-  if (ranks_of_state() == 1) return text;
+  if (rank_count() == 1) return text;
   return broadcast_text(text, 0, all_numbers(static_cast<std::int64_t>(text.size()), doing)[0], doing);
 }
 
 void fail_together(std::string_view doing, const std::optional<std::string>& defect) {
-  if (ranks_of_state() == 1) {
+  if (rank_count() == 1) {
     TORCH_CHECK(!defect, doing, " failed: ", *defect);
     return;
   }
@@ -118,17 +118,17 @@ void fail_together(std::string_view doing, const std::optional<std::string>& def
               broadcast_text(defect.value_or(""), rank, *failed - 1, doing));
 }
 
-void require_same_names(std::string_view doing, const State& state) {
-  if (ranks_of_state() == 1) return;
+void require_same_names(std::string_view doing, const StoredTensors& state) {
+  if (rank_count() == 1) return;
   std::string all;
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     all += entry.name + c10::str(at::IntArrayRef(entry.sizes), entry.local.scalar_type());
   }
   const auto sums = all_numbers(static_cast<std::int64_t>(std::hash<std::string>()(all)), doing);
   const auto other = std::find_if(sums.begin(), sums.end(), [&](auto sum) { return sum != sums[0]; });
   TORCH_CHECK(other == sums.end(), doing,
               " needs the same tensors, of the same shapes and dtypes, on all ranks, and rank ", other - sums.begin(),
-              " has others than rank 0 (this is rank ", rank_of_state(), ", with ", state.size(),
+              " has others than rank 0 (this is rank ", own_rank(), ", with ", state.size(),
               "). Build the model and step the optimizer alike on all ranks.");
 }
 

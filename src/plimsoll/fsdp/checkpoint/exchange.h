@@ -15,15 +15,15 @@
 namespace plimsoll::fsdp {
 
 bool is_main_rank();
-int rank_of_state();   ///< 0 without a group.
-int ranks_of_state();  ///< 1 without a group.
+int own_rank();    ///< 0 without a group.
+int rank_count();  ///< 1 without a group.
 
 /// Returns the whole tensor on rank 0, in its own CPU memory; undefined on other ranks. No rank holds more than this
 /// one whole tensor at a time. REQUIRES: called for the same tensors in the same order on all ranks.
-at::Tensor gather(const StateTensor& entry);
+at::Tensor gather(const StoredTensor& entry);
 
 /// Writes this rank's part of rank 0's whole tensor into the state. Bounded like gather().
-void distribute(const StateTensor& entry, const at::Tensor& whole);
+void distribute(const StoredTensor& entry, const at::Tensor& whole);
 
 /// Broadcasts rank 0's text.
 std::string from_main_rank(std::string text, std::string_view doing);
@@ -32,7 +32,7 @@ std::string from_main_rank(std::string text, std::string_view doing);
 void fail_together(std::string_view doing, const std::optional<std::string>& defect);
 
 /// Throws on all ranks unless they have the same tensors in the same order: otherwise a gather would hang.
-void require_same_names(std::string_view doing, const State& state);
+void require_same_names(std::string_view doing, const StoredTensors& state);
 
 /// The message of an exception that `work` throws, for fail_together(). Rethrows a failed collective: the ranks cannot
 /// communicate after it.

@@ -43,8 +43,8 @@ std::string index_file_name(const std::string& stem) { return stem + ".safetenso
 std::string part_file_name(const std::string& stem, int part, int of) { return numbered(stem, "-", part, of); }
 std::string rank_file_name(const std::string& stem, int rank, int of) { return numbered(stem, "-rank-", rank, of); }
 
-StateFiles find_state_files(const std::filesystem::path& folder, const std::string& stem) {
-  StateFiles files;
+CheckpointFiles find_checkpoint_files(const std::filesystem::path& folder, const std::string& stem) {
+  CheckpointFiles files;
   const std::regex numbered_name("-(rank-)?\\d+-of-(\\d+)\\.safetensors");
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();

@@ -15,14 +15,14 @@ std::string part_file_name(const std::string& stem, int part, int of);  ///< "mo
 std::string rank_file_name(const std::string& stem, int rank, int of);  ///< "model-rank-00000-of-00008.safetensors"
 
 /// The files of one stem in a folder.
-struct StateFiles {
+struct CheckpointFiles {
   std::optional<std::filesystem::path> index;
   std::optional<std::filesystem::path> whole;
   std::vector<std::filesystem::path> parts;
   std::vector<std::filesystem::path> of_ranks;  ///< By rank.
   std::set<std::string> worlds;                 ///< The world sizes in their names: "00008".
 };
-StateFiles find_state_files(const std::filesystem::path& folder, const std::string& stem);
+CheckpointFiles find_checkpoint_files(const std::filesystem::path& folder, const std::string& stem);
 
 /// The files that an index names, each once. Throws FormatError if it is not an index, InvalidArgument if it cannot be
 /// read.

@@ -14,7 +14,6 @@
 #include "plimsoll/fsdp/checkpoint/file_names.h"
 #include "plimsoll/fsdp/checkpoint/shard_note.h"
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
-#include "plimsoll/fsdp/param/state_dtype.h"
 #include "plimsoll/safetensors/json.h"
 #include "plimsoll/safetensors/writer.h"
 
@@ -46,14 +45,14 @@ void write(Writer& writer, const std::string& name, const at::Tensor& tensor) {
   writer.write(name, std::as_bytes(std::span(static_cast<const char*>(host.const_data_ptr()), host.nbytes())));
 }
 
-TensorSpec spec_of(const StateTensor& entry, at::IntArrayRef sizes) {
+TensorSpec spec_of(const StoredTensor& entry, at::IntArrayRef sizes) {
   return {entry.name, to_file_dtype(entry.local.scalar_type(), entry.name), sizes.vec()};
 }
 
 // Makes the folder. Throws if it has files that a reader would prefer to those that are about to be written.
 void prepare(const Destination& to, const std::vector<std::string>& names) {
   to.operations().make_folders(to.folder);
-  StateFiles files = find_state_files(to.folder, to.stem);
+  CheckpointFiles files = find_checkpoint_files(to.folder, to.stem);
   if (files.index) files.parts.push_back(*files.index);
   if (files.whole) files.parts.push_back(*files.whole);
   files.parts.insert(files.parts.end(), files.of_ranks.begin(), files.of_ranks.end());
@@ -67,10 +66,10 @@ void prepare(const Destination& to, const std::vector<std::string>& names) {
 /// Writes the files of a full state while its tensors arrive.
 class FullWriter {
  public:
-  FullWriter(const Destination& to, const State& state) : to_(to) {
+  FullWriter(const Destination& to, const StoredTensors& state) : to_(to) {
     std::vector<std::vector<TensorSpec>> files(1);
     Bytes in_file = 0;
-    for (const StateTensor& entry : state) {
+    for (const StoredTensor& entry : state) {
       TensorSpec spec = spec_of(entry, entry.sizes);
       const Bytes bytes = safetensors::tensor_bytes(spec.dtype, spec.shape).value_or(0);
       if (!files.back().empty() && in_file + bytes > to.options.max_file_bytes) {
@@ -138,13 +137,13 @@ class FullWriter {
   Bytes total_ = 0;
 };
 
-void save_full(const State& state, const Destination& to, std::string_view doing) {
+void save_full(const StoredTensors& state, const Destination& to, std::string_view doing) {
   std::unique_ptr<FullWriter> writer;
   auto defect = defect_of([&] {
     if (is_main_rank()) writer = std::make_unique<FullWriter>(to, state);
   });
   fail_together(doing, defect);
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     const at::Tensor whole = gather(entry);
     // If rank 0 fails, it still gathers: the other ranks do not know yet.
     if (whole.defined() && !defect) defect = defect_of([&] { writer->write(entry.name, whole); });
@@ -155,46 +154,46 @@ void save_full(const State& state, const Destination& to, std::string_view doing
 
 // True if this rank's file has the tensor. One replica writes the shards; rank 0 writes tensors that all ranks have. An
 // empty whole tensor is written once, so that it is not missing.
-bool is_written(const StateTensor& entry) {
+bool is_written(const StoredTensor& entry) {
   if (!entry.is_sharded()) return is_main_rank();
   const auto& replicas = entry.mesh_info->replicate_process_group;
   if (replicas && (*replicas)->getRank() != 0) return false;
   return entry.local.numel() > 0 || (entry.mesh_info->shard_mesh_rank == 0 && c10::multiply_integers(entry.sizes) == 0);
 }
 
-void write_shards(const State& state, const Destination& to) {
+void write_shards(const StoredTensors& state, const Destination& to) {
   std::vector<TensorSpec> specs;
   auto metadata = to.metadata();
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     if (!is_written(entry)) continue;
     specs.push_back(spec_of(entry, entry.local.sizes()));
     if (!entry.is_sharded()) continue;
     metadata[shard_note_key(entry.name)] = encode_shard_note({entry.sizes, entry.dim, entry.start});
   }
   if (specs.empty() && !is_main_rank()) return;  // Rank 0 writes a file even if it is empty.
-  Writer writer(to.folder / rank_file_name(to.stem, rank_of_state(), ranks_of_state()), std::move(specs), metadata,
+  Writer writer(to.folder / rank_file_name(to.stem, own_rank(), rank_count()), std::move(specs), metadata,
                 to.operations());
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     if (is_written(entry)) write(writer, entry.name, entry.local);
   }
   writer.finish();
 }
 
-void save_sharded(const State& state, const Destination& to, std::string_view doing) {
+void save_sharded(const StoredTensors& state, const Destination& to, std::string_view doing) {
   fail_together(doing, defect_of([&] {
                   if (!is_main_rank()) return;
                   std::vector<std::string> names;
-                  for (int rank = 0; rank < ranks_of_state(); ++rank) {
-                    names.push_back(rank_file_name(to.stem, rank, ranks_of_state()));
+                  for (int rank = 0; rank < rank_count(); ++rank) {
+                    names.push_back(rank_file_name(to.stem, rank, rank_count()));
                   }
                   prepare(to, names);
                 }));
   fail_together(doing, defect_of([&] { write_shards(state, to); }));
 }
 
-void save(const State& state, const Destination& to, std::string_view doing) {
+void save(const StoredTensors& state, const Destination& to, std::string_view doing) {
   require_same_names(doing, state);
-  to.options.form == StateForm::kFull ? save_full(state, to, doing) : save_sharded(state, to, doing);
+  to.options.form == CheckpointForm::kFull ? save_full(state, to, doing) : save_sharded(state, to, doing);
 }
 
 }  // namespace

@@ -17,13 +17,13 @@
 /// throw with that rank's message.
 namespace plimsoll::fsdp {
 
-enum class StateForm : std::uint8_t {
+enum class CheckpointForm : std::uint8_t {
   kFull,     ///< Rank 0 writes model.safetensors, or several files with an index if the state is large.
   kSharded,  ///< Each rank of one replica writes model-rank-00003-of-00008.safetensors: its shards and their offsets.
 };
 
 struct SaveOptions {
-  StateForm form = StateForm::kFull;
+  CheckpointForm form = CheckpointForm::kFull;
   Bytes max_file_bytes = 5'000'000'000;               ///< Of a full file; a single larger tensor exceeds it.
   safetensors::Metadata metadata = {};                ///< Added to the metadata of each file.
   safetensors::FileOperations* operations = nullptr;  ///< Null: the real disk.

@@ -30,12 +30,12 @@ std::string listed(const std::vector<std::string>& names) {
 
 using SizesOf = std::function<std::optional<at::IntArrayRef>(const std::string& name)>;
 
-Match match(const State& state, const std::vector<std::string>& source_names, const SizesOf& sizes_of,
+Match match(const StoredTensors& state, const std::vector<std::string>& source_names, const SizesOf& sizes_of,
             LoadOptions options) {
   Match match;
   std::unordered_set<std::string> known;
   std::vector<std::string> misshapen;
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     std::vector<std::string> candidates = {entry.name};
     candidates.insert(candidates.end(), entry.other_names.begin(), entry.other_names.end());
     std::optional<std::string> found;
@@ -62,17 +62,17 @@ Match match(const State& state, const std::vector<std::string>& source_names, co
   return match;
 }
 
-TensorMap gather_all(const State& state, std::string_view doing) {
+TensorMap gather_all(const StoredTensors& state, std::string_view doing) {
   require_same_names(doing, state);
   TensorMap found;
-  for (const StateTensor& entry : state) {
+  for (const StoredTensor& entry : state) {
     at::Tensor whole = gather(entry);
     if (whole.defined()) found.emplace(entry.name, std::move(whole));
   }
   return found;
 }
 
-LoadResult read_all(const State& state, const StateSource& source, LoadOptions options) {
+LoadResult read_all(const StoredTensors& state, const CheckpointSource& source, LoadOptions options) {
   std::vector<std::string> names;
   for (const WholeTensor& tensor : source.tensors()) names.push_back(tensor.name);
   const auto sizes_of = [&](const std::string& name) -> std::optional<at::IntArrayRef> {
@@ -116,7 +116,7 @@ TensorMap full_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer)
 
 LoadResult load_full_state(ModuleRef module, const TensorMap& source, LoadOptions options) {
   constexpr std::string_view kDoing = "load_full_state";
-  const State state = model_state(module);
+  const StoredTensors state = model_state(module);
   require_same_names(kDoing, state);
   Match fit;
   fit.names.resize(state.size());
@@ -132,24 +132,24 @@ LoadResult load_full_state(ModuleRef module, const TensorMap& source, LoadOption
     if (!fit.defects.empty()) defect = "the state does not fit the module: " + fit.defects;
   }
   fail_together(kDoing, defect);
-  const std::string told = from_main_rank(encode(fit), kDoing);
+  const std::string match_text = from_main_rank(encode(fit), kDoing);
   for (std::size_t i = 0; i < state.size(); ++i) {
-    if (told.at(i) == '1') distribute(state[i], is_main_rank() ? source.at(*fit.names[i]) : at::Tensor());
+    if (match_text.at(i) == '1') distribute(state[i], is_main_rank() ? source.at(*fit.names[i]) : at::Tensor());
   }
-  const auto missing = state.size() + 1, unexpected = told.find('\n', missing) + 1;
-  return {names_of(std::string_view(told).substr(missing, unexpected - 1 - missing)),
-          names_of(std::string_view(told).substr(unexpected))};
+  const auto missing = state.size() + 1, unexpected = match_text.find('\n', missing) + 1;
+  return {names_of(std::string_view(match_text).substr(missing, unexpected - 1 - missing)),
+          names_of(std::string_view(match_text).substr(unexpected))};
 }
 
 LoadResult load_state(ModuleRef module, const std::filesystem::path& path, LoadOptions options) {
-  return read_all(model_state(module), StateSource(path, "model"), options);
+  return read_all(model_state(module), CheckpointSource(path, "model"), options);
 }
 
 void load_optimizer_state(ModuleRef module, nn::Optimizer& optimizer, const std::filesystem::path& path,
                           LoadOptions options) {
-  const StateSource source(path, "optimizer");
+  const CheckpointSource source(path, "optimizer");
   std::vector<OptimizerSlot> slots;
-  const State state = empty_optimizer_state(module, optimizer, source.tensors(), slots);
+  const StoredTensors state = empty_optimizer_state(module, optimizer, source.tensors(), slots);
   read_all(state, source, options);
   nn::OptimizerState found{.parameter_count = optimizer.parameters().size(), .entries = {}};
   for (std::size_t i = 0; i < state.size(); ++i) {

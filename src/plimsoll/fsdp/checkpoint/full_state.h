@@ -47,8 +47,9 @@ struct LoadResult {
 /// Throws on all ranks if a shape differs, or (if `strict`) if names are missing or unexpected.
 LoadResult load_full_state(ModuleRef module, const TensorMap& state, LoadOptions options = {});
 
-/// Loads a safetensors file, an index or a folder, whole or sharded over any number of ranks (see StateSource). Each
-/// rank reads only its shards, without communication. Throws like load_full_state, but only on the rank that fails.
+/// Loads a safetensors file, an index or a folder, whole or sharded over any number of ranks (see CheckpointSource).
+/// Each rank reads only its shards, without communication. Throws like load_full_state, but only on the rank that
+/// fails.
 LoadResult load_state(ModuleRef module, const std::filesystem::path& path, LoadOptions options = {});
 
 /// Loads the optimizer's state from a file or a folder in the same way. REQUIRES: the optimizer has the class and

@@ -10,7 +10,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/file_names.h"
 #include "plimsoll/fsdp/checkpoint/shard_note.h"
-#include "plimsoll/fsdp/param/state_dtype.h"
+#include "plimsoll/fsdp/checkpoint/stored_tensor.h"
 
 namespace plimsoll::fsdp {
 namespace {
@@ -39,7 +39,7 @@ Overlap overlap(std::int64_t a_start, std::int64_t a_length, std::int64_t b_star
 
 }  // namespace
 
-StateSource::StateSource(const std::filesystem::path& path, const std::string& stem) : path_(path) {
+CheckpointSource::CheckpointSource(const std::filesystem::path& path, const std::string& stem) : path_(path) {
   if (std::filesystem::is_directory(path)) {
     add_folder(stem);
   } else if (path.extension() == ".json") {
@@ -49,8 +49,8 @@ StateSource::StateSource(const std::filesystem::path& path, const std::string& s
   }
 }
 
-void StateSource::add_folder(const std::string& stem) {
-  const StateFiles files = find_state_files(path_, stem);
+void CheckpointSource::add_folder(const std::string& stem) {
+  const CheckpointFiles files = find_checkpoint_files(path_, stem);
   if (files.index) return add_index(*files.index);
   if (files.whole) return add(*files.whole);
   if (files.of_ranks.empty()) {
@@ -65,17 +65,17 @@ void StateSource::add_folder(const std::string& stem) {
   for (const auto& file : files.of_ranks) add(file);
 }
 
-void StateSource::add_index(const std::filesystem::path& index) {
+void CheckpointSource::add_index(const std::filesystem::path& index) {
   for (const std::string& file : files_of_index(index)) add(index.parent_path() / file);
 }
 
-void StateSource::add(const std::filesystem::path& file) {
+void CheckpointSource::add(const std::filesystem::path& file) {
   readers_.push_back(std::make_unique<safetensors::Reader>(file));
   const safetensors::Reader& reader = *readers_.back();
   for (const auto& info : reader.tensors()) add_tensor(reader, info);
 }
 
-void StateSource::add_tensor(const safetensors::Reader& reader, const safetensors::TensorInfo& info) {
+void CheckpointSource::add_tensor(const safetensors::Reader& reader, const safetensors::TensorInfo& info) {
   ShardNote note{info.shape, 0, 0};
   const auto text = reader.metadata().find(shard_note_key(info.name));
   if (text != reader.metadata().end()) {
@@ -91,18 +91,19 @@ void StateSource::add_tensor(const safetensors::Reader& reader, const safetensor
   entry.pieces.push_back({&reader, note.dim, note.start, length});
 }
 
-std::vector<WholeTensor> StateSource::tensors() const {
+std::vector<WholeTensor> CheckpointSource::tensors() const {
   std::vector<WholeTensor> tensors;
   for (const auto& [name, entry] : entries_) tensors.push_back({name, entry.sizes, entry.dtype});
   return tensors;
 }
 
-const std::vector<std::int64_t>* StateSource::sizes(const std::string& name) const {
+const std::vector<std::int64_t>* CheckpointSource::sizes(const std::string& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second.sizes;
 }
 
-void StateSource::read(const std::string& name, std::int64_t dim, std::int64_t start, const at::Tensor& into) const {
+void CheckpointSource::read(const std::string& name, std::int64_t dim, std::int64_t start,
+                            const at::Tensor& into) const {
   const at::NoGradGuard no_grad;
   const Entry& entry = entries_.at(name);
   if (entry.sizes.empty()) {

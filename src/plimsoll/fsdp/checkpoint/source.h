@@ -16,7 +16,7 @@ namespace plimsoll::fsdp {
 
 /// State in safetensors files, whole or sharded, as one table of whole tensors. The files are mapped: tensors that are
 /// not read take no memory. A shard is read from the files that have its pieces, for any number of writing ranks.
-class StateSource {
+class CheckpointSource {
  public:
   /// `path` is one file, an index (model.safetensors.index.json), or a folder with, in this order of preference:
   ///
@@ -26,7 +26,7 @@ class StateSource {
   ///
   /// Throws InvalidArgument if the folder has none of them, FormatError if a file is damaged or files contradict each
   /// other.
-  StateSource(const std::filesystem::path& path, const std::string& stem);
+  CheckpointSource(const std::filesystem::path& path, const std::string& stem);
 
   const std::filesystem::path& path() const { return path_; }
   /// In order of name.

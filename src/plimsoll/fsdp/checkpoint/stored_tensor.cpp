@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
+#include <array>
 #include <unordered_map>
 
 #include "plimsoll/fsdp/fsdp_state.h"
@@ -12,6 +13,11 @@
 
 namespace plimsoll::fsdp {
 namespace {
+
+// In the order of safetensors::Dtype.
+constexpr std::array<at::ScalarType, safetensors::kDtypes> kTorchDtypes = {
+    at::kBool,     at::kByte, at::kChar,   at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kShort, at::kUInt16, at::kHalf,
+    at::kBFloat16, at::kInt,  at::kUInt32, at::kFloat,       at::kDouble,        at::kLong,  at::kUInt64};
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
@@ -24,7 +30,7 @@ void reshard(const std::vector<NamedModule>& modules) {
   }
 }
 
-void place(StateTensor& entry, const at::Tensor& param) {
+void place(StoredTensor& entry, const at::Tensor& param) {
   const FSDPParam* const managed_param = managed(param);
   if (managed_param == nullptr) {
     entry.sizes = param.sizes().vec();
@@ -42,8 +48,8 @@ void place(StateTensor& entry, const at::Tensor& param) {
   entry.device = managed_param->device();
 }
 
-StateTensor entry_of(const at::Tensor& tensor, std::string name) {
-  StateTensor entry;
+StoredTensor entry_of(const at::Tensor& tensor, std::string name) {
+  StoredTensor entry;
   entry.name = std::move(name);
   TORCH_CHECK(!tensor.is_meta(), "'", entry.name,
               "' is on the meta device and has no values to save or load. Call fsdp::to_empty(module, device) first.");
@@ -64,14 +70,14 @@ class Entries {
       state_[found->second].other_names.push_back(std::move(name));
     }
   }
-  const StateTensor* find(const at::Tensor& tensor) const {
+  const StoredTensor* find(const at::Tensor& tensor) const {
     const auto found = index_.find(tensor.unsafeGetTensorImpl());
     return found == index_.end() ? nullptr : &state_[found->second];
   }
-  State take() { return std::move(state_); }
+  StoredTensors take() { return std::move(state_); }
 
  private:
-  State state_;
+  StoredTensors state_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> index_;
 };
 
@@ -86,8 +92,8 @@ Entries parameters_of(const std::vector<NamedModule>& modules) {
   return entries;
 }
 
-const StateTensor& parameter_of(const Entries& entries, const at::Tensor& param, std::size_t index) {
-  const StateTensor* const found = entries.find(param);
+const StoredTensor& parameter_of(const Entries& entries, const at::Tensor& param, std::size_t index) {
+  const StoredTensor* const found = entries.find(param);
   TORCH_CHECK_VALUE(found != nullptr, "Parameter ", index, " of the optimizer, of shape ", param.sizes(),
                     ", is not a parameter of the module. Pass the module with the optimizer's parameters.");
   return *found;
@@ -95,7 +101,7 @@ const StateTensor& parameter_of(const Entries& entries, const at::Tensor& param,
 
 }  // namespace
 
-State model_state(ModuleRef module) {
+StoredTensors model_state(ModuleRef module) {
   const auto modules = named_modules(*module);
   Entries entries = parameters_of(modules);
   for (const auto& [path, below] : modules) {
@@ -106,13 +112,13 @@ State model_state(ModuleRef module) {
   return entries.take();
 }
 
-State optimizer_state(ModuleRef module, const nn::Optimizer& optimizer) {
+StoredTensors optimizer_state(ModuleRef module, const nn::Optimizer& optimizer) {
   const Entries parameters = parameters_of(named_modules(*module));
   const auto params = optimizer.parameters();
-  State state;
+  StoredTensors state;
   for (const auto& [index, name, tensor] : optimizer.export_state().entries) {
-    const StateTensor& param = parameter_of(parameters, params[index], index);
-    StateTensor entry;
+    const StoredTensor& param = parameter_of(parameters, params[index], index);
+    StoredTensor entry;
     entry.name = joined(param.name, name);
     entry.sizes = tensor.sizes().vec();
     if (param.is_sharded() && tensor.sizes() == param.local.sizes()) {
@@ -126,22 +132,22 @@ State optimizer_state(ModuleRef module, const nn::Optimizer& optimizer) {
   return state;
 }
 
-State empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer, const std::vector<WholeTensor>& entries,
-                            std::vector<OptimizerSlot>& slots) {
+StoredTensors empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer,
+                                    const std::vector<WholeTensor>& entries, std::vector<OptimizerSlot>& slots) {
   const Entries parameters = parameters_of(named_modules(*module));
   const auto params = optimizer.parameters();
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t index = 0; index < params.size(); ++index) {
     by_name.emplace(parameter_of(parameters, params[index], index).name, index);
   }
-  State state;
+  StoredTensors state;
   slots.clear();
   for (const WholeTensor& whole : entries) {
     const auto dot = whole.name.rfind('.');  // State names contain no dot; parameter names can.
     const auto found = dot == std::string::npos ? by_name.end() : by_name.find(whole.name.substr(0, dot));
     if (found == by_name.end()) continue;
-    const StateTensor& param = parameter_of(parameters, params[found->second], found->second);
-    StateTensor entry;
+    const StoredTensor& param = parameter_of(parameters, params[found->second], found->second);
+    StoredTensor entry;
     std::vector<std::int64_t> local_sizes = whole.sizes;
     if (param.is_sharded() && whole.sizes == param.sizes) {
       entry = param;
@@ -156,5 +162,16 @@ State empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer, co
   }
   return state;
 }
+
+safetensors::Dtype to_file_dtype(at::ScalarType dtype, std::string_view tensor) {
+  for (std::size_t i = 0; i < kTorchDtypes.size(); ++i) {
+    if (kTorchDtypes[i] == dtype) return static_cast<safetensors::Dtype>(i);
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "'", tensor, "' is ", dtype,
+      ", which safetensors files cannot hold. Keep it as a real tensor with another dimension.");
+}
+
+at::ScalarType to_torch_dtype(safetensors::Dtype dtype) { return kTorchDtypes[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace plimsoll::fsdp

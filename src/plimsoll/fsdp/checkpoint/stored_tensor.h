@@ -4,18 +4,20 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/fsdp/module_ref.h"
 #include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/nn/optim/optimizer.h"
+#include "plimsoll/safetensors/dtype.h"
 
 /// The state of a model or an optimizer as a list of tensors, each with its position in the whole tensor. Saving,
 /// loading and gathering use it (full_state.h, files.h, checkpoint.h).
 namespace plimsoll::fsdp {
 
 /// One tensor of the state, as this rank holds it.
-struct StateTensor {
+struct StoredTensor {
   std::string name;
   std::vector<std::string> other_names;  ///< If modules share the parameter; `name` is the first.
   std::vector<std::int64_t> sizes;       ///< Of the whole.
@@ -32,17 +34,17 @@ struct StateTensor {
   }
 };
 
-using State = std::vector<StateTensor>;
+using StoredTensors = std::vector<StoredTensor>;
 
 /// Parameters, then buffers, of the module and its submodules, each once, under its first name. Reshards the module
 /// first. Names and order are those of Module::named_parameters and named_buffers. Throws during a forward, and for
 /// parameters without memory (on meta).
-State model_state(ModuleRef module);
+StoredTensors model_state(ModuleRef module);
 
 /// The optimizer's state for each parameter: "layers.0.weight.exp_avg". State of the parameter's shape is sharded like
 /// the parameter. A parameter that was never stepped has no state. Throws for a parameter that the module does not
 /// have.
-State optimizer_state(ModuleRef module, const nn::Optimizer& optimizer);
+StoredTensors optimizer_state(ModuleRef module, const nn::Optimizer& optimizer);
 
 /// The place of a state tensor in an optimizer.
 struct OptimizerSlot {
@@ -57,7 +59,11 @@ struct WholeTensor {
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype;
 };
-State empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer, const std::vector<WholeTensor>& entries,
-                            std::vector<OptimizerSlot>& slots);
+StoredTensors empty_optimizer_state(ModuleRef module, const nn::Optimizer& optimizer,
+                                    const std::vector<WholeTensor>& entries, std::vector<OptimizerSlot>& slots);
+
+/// Throws, with the tensor's name, for dtypes that safetensors files cannot have (complex, quantised).
+safetensors::Dtype to_file_dtype(at::ScalarType dtype, std::string_view tensor);
+at::ScalarType to_torch_dtype(safetensors::Dtype dtype);
 
 }  // namespace plimsoll::fsdp

@@ -21,7 +21,7 @@ std::vector<at::Tensor> all_gather_inputs_of(const FSDPParams& params) {
   std::vector<std::size_t> cast;
   std::vector<at::Tensor> cast_from;
   std::vector<std::int64_t> cast_numels;
-  for (std::size_t i = 0; i < params.size(); i++) {
+  for (std::size_t i = 0; i < params.size(); ++i) {
     const FSDPParam& param = *params[i];
     if (param.param_dtype() && !param.offload_to_cpu()) {
       cast.push_back(i);
@@ -38,7 +38,7 @@ std::vector<at::Tensor> all_gather_inputs_of(const FSDPParams& params) {
       at::empty({sum(cast_numels)}, at::TensorOptions().device(first.device()).dtype(*first.param_dtype()));
   auto parts = flat.split_with_sizes(cast_numels);
   at::_foreach_copy_(parts, cast_from);
-  for (std::size_t i = 0; i < cast.size(); i++) inputs[cast[i]] = std::move(parts[i]);
+  for (std::size_t i = 0; i < cast.size(); ++i) inputs[cast[i]] = std::move(parts[i]);
   return inputs;
 }
 
@@ -105,7 +105,7 @@ void foreach_all_gather_copy_out(const AllGatherResult& result, const FSDPParams
   std::vector<at::Tensor> outputs;
   std::vector<std::pair<const FSDPParam*, at::Tensor>> to_join;
   outputs.reserve(params.size());
-  for (std::size_t i = 0; i < params.size(); i++) {
+  for (std::size_t i = 0; i < params.size(); ++i) {
     FSDPParam& param = *params[i];
     param.init_all_gather_output(result.input_numels[i], result.input_dtypes[i], world_size, device);
     param.alloc_all_gather_output();

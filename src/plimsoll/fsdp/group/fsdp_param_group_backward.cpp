@@ -11,9 +11,9 @@
 namespace plimsoll::fsdp {
 
 void FSDPParamGroup::pre_backward(bool default_prefetch) {
-  tell(Stage::kBeforePreBackward, *this);
+  notify(Stage::kBeforePreBackward, *this);
   gather_for_backward(default_prefetch);
-  tell(Stage::kAfterPreBackward, *this);
+  notify(Stage::kAfterPreBackward, *this);
 }
 
 void FSDPParamGroup::gather_for_backward(bool default_prefetch) {
@@ -31,11 +31,11 @@ void FSDPParamGroup::gather_for_backward(bool default_prefetch) {
 void FSDPParamGroup::post_backward() {
   const GroupScope scope(*this);
   if (is_observed()) {
-    for (const auto& param : fsdp_params_) tell(MemoryUse::kUnshardedGrad, param->unsharded_grad());
+    for (const auto& param : fsdp_params_) notify(MemoryUse::kUnshardedGrad, param->unsharded_grad());
   }
-  tell(Stage::kBeforePostBackward, *this);
+  notify(Stage::kBeforePostBackward, *this);
   free_and_reduce();
-  tell(Stage::kAfterPostBackward, *this);
+  notify(Stage::kAfterPostBackward, *this);
 }
 
 // Mirrors FSDPParamGroup.post_backward (torch 2.13).
@@ -209,7 +209,7 @@ void FSDPParamGroup::backward_prefetch() {
   // overlap with the last reduce-scatter here, and live no longer than that.
   if (param_group_index != 1) return;
   const std::vector<torch::nn::Module*>* target_modules = nullptr;
-  for (std::size_t step = 1; step <= index; step++) {
+  for (std::size_t step = 1; step <= index; ++step) {
     const auto target = order[index - step].lock();
     if (!target || target->modules_ == modules_) continue;
     if (target_modules == nullptr) {

@@ -20,7 +20,7 @@ class RegisterPostBackwardNode final : public torch::autograd::Node {
   std::string name() const override { return "RegisterPostBackward"; }
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
-    for (std::size_t i = 0; i < grads.size(); i++) {
+    for (std::size_t i = 0; i < grads.size(); ++i) {
       if (!grads[i].defined()) grads[i] = input_metadata(i).zeros_like();
     }
     const std::lock_guard lock(group_->comm_ctx->mutex);

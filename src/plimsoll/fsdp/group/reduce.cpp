@@ -41,7 +41,7 @@ struct StillNamed {
 void lay_shards_in_a_row(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& grads, int world_size,
                          StillNamed& named) {
   at::Tensor in_iterator;  // Python's zip reuses every second tuple, which keeps its contents until then.
-  for (std::size_t i = 0; i < params.size(); i++) {
+  for (std::size_t i = 0; i < params.size(); ++i) {
     if (i % 2 == 0) in_iterator = grads[i];
     named.unsharded_grad = grads[i];
     const auto dim = params[i]->shard_dim();
@@ -129,7 +129,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
       if (!plan.all_reduce_grads) {
         result.partial_reduce_output =
             partial_reduce_output.defined() ? partial_reduce_output.add_(reduce_output) : std::move(reduce_output);
-        tell(MemoryUse::kPartialGrad, result.partial_reduce_output);
+        notify(MemoryUse::kPartialGrad, result.partial_reduce_output);
         result.post_reduce_event = plan.reduce_scatter_stream.record_event();
         return result;
       }
@@ -137,7 +137,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
       result.post_reduce_stream = plan.all_reduce_stream;
       plan.all_reduce_stream.wait_stream(plan.reduce_scatter_stream);
       const StreamScope all_reduce(plan.all_reduce_stream);
-      tell(MemoryUse::kAllReduce, reduce_output);
+      notify(MemoryUse::kAllReduce, reduce_output);
       distributed::all_reduce(reduce_output, *plan.all_reduce_group, factors.all_reduce_op, /*async_op=*/false,
                               plan.what);
       result.all_reduce_input = reduce_output;
@@ -157,7 +157,7 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
     reduce_output = reduce_output.to(*plan.orig_dtype);
   }
   std::int64_t offset = 0;
-  for (std::size_t i = 0; i < params.size(); i++) {
+  for (std::size_t i = 0; i < params.size(); ++i) {
     FSDPParam& param = *params[i];
     accumulate_sharded_grad(param,
                             reduce_output.as_strided(param.sharded_size(), param.contiguous_sharded_stride(), offset),

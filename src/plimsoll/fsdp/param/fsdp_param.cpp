@@ -218,7 +218,7 @@ void FSDPParam::reset_sharded_param() {
   }
   if (updated) show(Shown::kSharded, sharded_);
   const GroupScope scope(group_);
-  tell(MemoryUse::kShardedParam, sharded_param_data_);
+  notify(MemoryUse::kShardedParam, sharded_param_data_);
 }
 
 void FSDPParam::check_unchanged() const {

@@ -14,7 +14,6 @@
 
 #include "plimsoll/fsdp/group/streams.h"
 #include "plimsoll/fsdp/param/mesh_info.h"
-#include "plimsoll/fsdp/param/placement.h"
 #include "plimsoll/fsdp/policies.h"
 #include "plimsoll/nn/hooks/hook_handle.h"
 

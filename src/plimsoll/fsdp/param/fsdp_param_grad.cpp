@@ -29,7 +29,7 @@ void FSDPParam::on_gradient(const at::Tensor& gradient) {
               ": a value was computed from its shard, outside its module's forward. Run that backward while the module "
               "is at rest, or call unshard() before computing it.");
   const GroupScope scope(group_);
-  tell(MemoryUse::kUnshardedGrad, gradient);
+  notify(MemoryUse::kUnshardedGrad, gradient);
   show_unsharded_grad();
 }
 
@@ -81,7 +81,7 @@ void FSDPParam::to_accumulated_grad_if_needed() {
   const at::Tensor grad = unsharded_grad();
   if (!grad.defined()) return;
   if (!reduce_dtype_ || grad.scalar_type() == *reduce_dtype_) {
-    tell(MemoryUse::kAccumulatedGrad, grad);
+    notify(MemoryUse::kAccumulatedGrad, grad);
     return;
   }
   const at::NoGradGuard no_grad;
@@ -92,7 +92,7 @@ void FSDPParam::to_accumulated_grad_if_needed() {
 
 void FSDPParam::set_sharded_grad(at::Tensor grad) {
   TORCH_INTERNAL_ASSERT(!shows_unsharded_grad_);
-  tell(MemoryUse::kShardedGrad, grad);
+  notify(MemoryUse::kShardedGrad, grad);
   param_.mutable_grad() = std::move(grad);
 }
 

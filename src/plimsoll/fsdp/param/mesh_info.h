@@ -1,9 +1,15 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "plimsoll/distributed/device_mesh.h"
+#include "plimsoll/fsdp/policies.h"
 
 namespace plimsoll::fsdp {
 
@@ -28,5 +34,28 @@ struct FSDPMeshInfo {
 };
 
 using MeshInfo = std::shared_ptr<FSDPMeshInfo>;
+
+/// The ranks over which parameters are sharded after forward: those of `mesh_info`, fewer, or null if they stay whole.
+/// Mirrors _get_post_forward_mesh_info (torch 2.13).
+MeshInfo post_forward_mesh(const ReshardAfterForward& reshard_after_forward, const MeshInfo& mesh_info);
+
+/// The dimension along which a parameter is split; negative: counted from the last.
+struct Shard {
+  std::int64_t dim = 0;
+};
+
+/// A parameter's shard dimension and mesh. Parameters on the same mesh share one FSDPMeshInfo.
+struct ShardPlacementResult {
+  std::optional<Shard> placement;
+  MeshInfo mesh_info;
+};
+
+/// Empty: dimension 0, on the mesh given to fully_shard.
+using ShardPlacement = std::variant<std::monostate, Shard, ShardPlacementResult>;
+using ShardPlacementFn = std::function<ShardPlacement(const at::Tensor& parameter)>;
+
+/// Calls the function for a parameter and fills in the defaults. The function may be empty.
+ShardPlacementResult resolve_shard_placement(const ShardPlacementFn& fn, const at::Tensor& parameter,
+                                             const MeshInfo& default_mesh_info);
 
 }  // namespace plimsoll::fsdp

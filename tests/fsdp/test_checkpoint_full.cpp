@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "distributed/error_text.h"
-#include "fsdp/state_training.h"
+#include "fsdp/checkpoint_training.h"
 #include "plimsoll/fsdp/checkpoint/files.h"
 #include "plimsoll/fsdp/checkpoint/full_state.h"
 #include "plimsoll/fsdp/param/fsdp_param.h"
 
-using namespace state_tests;
+using namespace checkpoint_tests;
 
 namespace {
 
@@ -45,7 +45,7 @@ void check_full_state(const char* line) {
     const bool main = distributed::get_rank() == 0;
     std::string plain_line = std::string("model=") + c.text("model") + (c.has("tied") ? " tied=1" : "");
     const auto expected = [&](int seed) {
-      if constexpr (std::is_same_v<Training, state_tests::Training<scenarios::GPTCase>>) {
+      if constexpr (std::is_same_v<Training, checkpoint_tests::Training<scenarios::GPTCase>>) {
         return whole_values(scenarios::GPTCase(Case(plain_line)).build(), seed);
       } else {
         return whole_values(scenarios::NetworkCase(Case(plain_line)).build(), seed);

@@ -3,14 +3,14 @@
 #include <doctest/doctest.h>
 
 #include "distributed/error_text.h"
-#include "fsdp/state_training.h"
+#include "fsdp/checkpoint_training.h"
 #include "plimsoll/fsdp/checkpoint/checkpoint.h"
 
-using namespace state_tests;
+using namespace checkpoint_tests;
 
 namespace {
 
-void check_resume(const char* line, const std::filesystem::path& folder, fsdp::StateForm form) {
+void check_resume(const char* line, const std::filesystem::path& folder, fsdp::CheckpointForm form) {
   with_kind(line, [&](const Case& c, auto kind) {
     using Training = typename decltype(kind)::type;
     CAPTURE(line);
@@ -33,7 +33,7 @@ void check_resume(const char* line, const std::filesystem::path& folder, fsdp::S
   });
 }
 
-void resume_on(int world, fsdp::StateForm form) {
+void resume_on(int world, fsdp::CheckpointForm form) {
   const Folder folder;
   ranks::on_ranks(world, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -47,13 +47,13 @@ void resume_on(int world, fsdp::StateForm form) {
 }  // namespace
 
 TEST_CASE("training that is saved and resumed on two ranks equals training without a stop, to the bit") {
-  SUBCASE("sharded") { resume_on(2, fsdp::StateForm::kSharded); }
-  SUBCASE("full") { resume_on(2, fsdp::StateForm::kFull); }
+  SUBCASE("sharded") { resume_on(2, fsdp::CheckpointForm::kSharded); }
+  SUBCASE("full") { resume_on(2, fsdp::CheckpointForm::kFull); }
 }
 
 TEST_CASE("training that is saved and resumed on four ranks equals training without a stop, to the bit") {
-  SUBCASE("sharded") { resume_on(4, fsdp::StateForm::kSharded); }
-  SUBCASE("full") { resume_on(4, fsdp::StateForm::kFull); }
+  SUBCASE("sharded") { resume_on(4, fsdp::CheckpointForm::kSharded); }
+  SUBCASE("full") { resume_on(4, fsdp::CheckpointForm::kFull); }
 }
 
 namespace {
@@ -61,7 +61,7 @@ namespace {
 using Line = const char*;
 
 // Saves with one configuration, loads with another, and compares the whole state of both.
-void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateForm form) {
+void check_other(int from_world, Line from, int to_world, Line to, fsdp::CheckpointForm form) {
   const Folder folder;
   ranks::on_ranks(from_world, [=](const ranks::Rank& rank) {
     join_for_training(rank);
@@ -96,8 +96,8 @@ void check_other(int from_world, Line from, int to_world, Line to, fsdp::StateFo
 }  // namespace
 
 TEST_CASE("a checkpoint loads on another number of ranks, another mesh and another dimension") {
-  constexpr auto kSharded = fsdp::StateForm::kSharded;
-  constexpr auto kFull = fsdp::StateForm::kFull;
+  constexpr auto kSharded = fsdp::CheckpointForm::kSharded;
+  constexpr auto kFull = fsdp::CheckpointForm::kFull;
   SUBCASE("2 to 4") { check_other(2, "model=network", 4, "model=network", kSharded); }
   SUBCASE("4 to 2, full") { check_other(4, "model=network", 2, "model=network", kFull); }
   SUBCASE("4 to 1") { check_other(4, "model=gpt", 1, "model=gpt", kSharded); }

@@ -6,11 +6,11 @@
 #include <span>
 
 #include "distributed/error_text.h"
-#include "fsdp/state_training.h"
+#include "fsdp/checkpoint_training.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/checkpoint.h"
 
-using namespace state_tests;
+using namespace checkpoint_tests;
 
 namespace {
 
@@ -43,7 +43,7 @@ constexpr const char* kLine = "model=network hidden=6+2";
 
 // A complete save of step 2, then one of step 4 in which `victim` is killed before its n-th disk operation. The file
 // `done` exists if the kill was not reached.
-void save_and_kill(const Folder& folder, int victim, int n, fsdp::StateForm form) {
+void save_and_kill(const Folder& folder, int victim, int n, fsdp::CheckpointForm form) {
   ranks::on_ranks(2, [=](const ranks::Rank& rank) {
     join_for_training(rank);
     Net training{Case(kLine)};
@@ -94,7 +94,7 @@ bool take_up(const Folder& folder) {
   return std::filesystem::exists(folder.path() / "done0");
 }
 
-void kill_at_many_points(int victim, int stride, fsdp::StateForm form) {
+void kill_at_many_points(int victim, int stride, fsdp::CheckpointForm form) {
   bool done = false;
   int points = 0;
   for (int n = 0; !done && n < 200; n += stride, ++points) {
@@ -110,9 +110,9 @@ void kill_at_many_points(int victim, int stride, fsdp::StateForm form) {
 }  // namespace
 
 TEST_CASE("a rank killed at any point of a save leaves a checkpoint that resumes training to the bit") {
-  SUBCASE("rank 0, sharded") { kill_at_many_points(0, 9, fsdp::StateForm::kSharded); }
-  SUBCASE("rank 1, sharded") { kill_at_many_points(1, 7, fsdp::StateForm::kSharded); }
-  SUBCASE("rank 0, full") { kill_at_many_points(0, 11, fsdp::StateForm::kFull); }
+  SUBCASE("rank 0, sharded") { kill_at_many_points(0, 9, fsdp::CheckpointForm::kSharded); }
+  SUBCASE("rank 1, sharded") { kill_at_many_points(1, 7, fsdp::CheckpointForm::kSharded); }
+  SUBCASE("rank 0, full") { kill_at_many_points(0, 11, fsdp::CheckpointForm::kFull); }
 }
 
 TEST_CASE("if a rank cannot write, all fail with its message, and the previous checkpoint stays") {

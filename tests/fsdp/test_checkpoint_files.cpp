@@ -6,17 +6,17 @@
 #include <span>
 
 #include "distributed/error_text.h"
-#include "fsdp/state_training.h"
+#include "fsdp/checkpoint_training.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/file_names.h"
 #include "plimsoll/fsdp/checkpoint/files.h"
 #include "plimsoll/fsdp/checkpoint/full_state.h"
 #include "plimsoll/fsdp/checkpoint/shard_note.h"
 #include "plimsoll/fsdp/checkpoint/source.h"
-#include "plimsoll/fsdp/param/state_dtype.h"
+#include "plimsoll/fsdp/checkpoint/stored_tensor.h"
 #include "plimsoll/safetensors/writer.h"
 
-using namespace state_tests;
+using namespace checkpoint_tests;
 
 namespace {
 
@@ -61,7 +61,7 @@ TEST_CASE("a large full state is split as Hugging Face splits it, and loads agai
     fsdp::load_state(other.model, folder.path() / "model.safetensors.index.json");
     distributed::destroy_process_group();
   });
-  const auto files = fsdp::find_state_files(folder.path(), "model");
+  const auto files = fsdp::find_checkpoint_files(folder.path(), "model");
   REQUIRE(files.index.has_value());
   CHECK(!files.whole.has_value());
   REQUIRE(files.parts.size() >= 3);
@@ -87,15 +87,15 @@ TEST_CASE("one replica writes, one file per rank; ranks without a shard write no
   ranks::on_ranks(4, [=](const ranks::Rank& rank) {
     join_for_training(rank);
     Training<scenarios::NetworkCase> training(Case("model=network hsdp=2"));
-    fsdp::save_state(training.model, folder.path() / "hsdp", {.form = fsdp::StateForm::kSharded});
+    fsdp::save_state(training.model, folder.path() / "hsdp", {.form = fsdp::CheckpointForm::kSharded});
     scenarios::Network narrow(2, std::vector<int>{2}, 2, false, false);  // Two rows: two ranks have nothing.
     fsdp::fully_shard(narrow, {.mesh = distributed::DeviceMesh::init(at::kCPU, {4})});
-    fsdp::save_state(narrow, folder.path() / "narrow", {.form = fsdp::StateForm::kSharded});
+    fsdp::save_state(narrow, folder.path() / "narrow", {.form = fsdp::CheckpointForm::kSharded});
     distributed::destroy_process_group();
   });
   const auto names_in = [&](const char* below) {
     std::vector<std::string> names;
-    for (const auto& path : fsdp::find_state_files(folder.path() / below, "model").of_ranks) {
+    for (const auto& path : fsdp::find_checkpoint_files(folder.path() / below, "model").of_ranks) {
       names.push_back(path.filename());
     }
     return names;
@@ -124,7 +124,7 @@ TEST_CASE("any part of a tensor is read from the pieces that cover it") {
     writer.write("w", std::as_bytes(std::span(values)));
     writer.finish();
   }
-  const fsdp::StateSource source(folder.path(), "model");
+  const fsdp::CheckpointSource source(folder.path(), "model");
   REQUIRE(source.tensors().size() == 1);
   CHECK(*source.sizes("w") == std::vector<std::int64_t>{4, 3});
   CHECK((source.sizes("v") == nullptr));
@@ -139,7 +139,7 @@ TEST_CASE("any part of a tensor is read from the pieces that cover it") {
     }
   }
   std::filesystem::remove(folder.path() / "model-rank-00001-of-00002.safetensors");
-  const fsdp::StateSource partly(folder.path(), "model");
+  const fsdp::CheckpointSource partly(folder.path(), "model");
   partly.read("w", 0, 0, at::empty({3, 3}));
   CHECK(contains(message([&] { partly.read("w", 0, 1, at::empty({3, 3})); }),
                  ": the part of 'w' from 3 on, along dimension 0 of [4, 3], is in none of the files. Copy the files of "
@@ -150,7 +150,7 @@ TEST_CASE("any part of a tensor is read from the pieces that cover it") {
 TEST_CASE("invalid and contradictory files are errors that name the file") {
   const Folder folder;
   const auto path = folder.path();
-  const auto open = [&] { fsdp::StateSource(path, "model"); };
+  const auto open = [&] { fsdp::CheckpointSource(path, "model"); };
   CHECK(contains(message(open),
                  " holds no state: expected model.safetensors, model.safetensors.index.json or "
                  "model-rank-….safetensors in it."));
@@ -183,7 +183,7 @@ TEST_CASE("a save refuses to mix with another form's files, and replaces its own
     fsdp::save_state(training.model, folder.path());
     fsdp::save_state(training.model, folder.path());
     const std::string text =
-        error_text([&] { fsdp::save_state(training.model, folder.path(), {.form = fsdp::StateForm::kSharded}); });
+        error_text([&] { fsdp::save_state(training.model, folder.path(), {.form = fsdp::CheckpointForm::kSharded}); });
     CHECK(contains(text, "save_state failed on rank 0: "));
     CHECK(contains(text,
                    "model.safetensors is from another save and would be mixed up with this one "

@@ -25,7 +25,7 @@
 #include "plimsoll/nn/optim/sgd.h"
 
 /// Small trainings with state that is saved, loaded and compared.
-namespace state_tests {
+namespace checkpoint_tests {
 
 using namespace plimsoll;
 using scenarios::Case;
@@ -185,4 +185,4 @@ inline constexpr std::array kCases = {
     "model=network built=meta",
 };
 
-}  // namespace state_tests
+}  // namespace checkpoint_tests
