@@ -49,7 +49,7 @@ inline std::string contents(const std::filesystem::path& file) {
 
 inline void join_for_training(const ranks::Rank& rank) {
   at::set_num_threads(1);
-  join(rank, std::chrono::seconds(20));
+  small::join(rank, std::chrono::seconds(20));
 }
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

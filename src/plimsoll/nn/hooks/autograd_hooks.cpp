@@ -40,7 +40,7 @@ class SingleHook final : public HookOwner {
   std::shared_ptr<const TensorHook> hook_;
 };
 
-// [Note: in the order of their coming] libtorch keeps all C++ hooks of a tensor at one position in its node's list,
+// [Note: order of hooks] libtorch keeps all C++ hooks of a tensor at one position in its node's list,
 // that of the first of them, and all Python hooks at another. If both languages register hooks on one tensor (FSDP2 in
 // Python, a tracker in C++), each of our hooks gets a separate position, so that they run in the order of registration.
 class OwnPlace final : public torch::autograd::FunctionPreHook {
