@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "distributed/error_text.h"
 #include "distributed/ranks.h"
+#include "nn/error_text.h"
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "distributed/error_text.h"
 #include "distributed/ranks.h"
+#include "nn/error_text.h"
 #include "plimsoll/distributed/collectives.h"
 
 namespace test_process_group {

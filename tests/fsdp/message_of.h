@@ -1,24 +1,15 @@
 #pragma once
 
-#include <c10/util/Exception.h>
 #include <doctest/doctest.h>
 
-#include <exception>
+#include "nn/error_text.h"
 
 namespace small {
 
-/// The message of the exception that a call throws, without torch's stack; empty if it does not throw. For `==
-/// doctest::Contains(…)`.
+/// error_text() in the form that `== doctest::Contains(…)` takes.
 template <class Call>
 doctest::String message_of(Call&& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
+  return error_text(call).c_str();
 }
 
 }  // namespace small

@@ -5,8 +5,8 @@
 #include <functional>
 #include <span>
 
-#include "distributed/error_text.h"
 #include "fsdp/checkpoint_training.h"
+#include "nn/error_text.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/checkpoint.h"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <span>
 
-#include "distributed/error_text.h"
 #include "fsdp/checkpoint_training.h"
+#include "nn/error_text.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/file_names.h"
 #include "plimsoll/fsdp/checkpoint/files.h"
@@ -19,16 +19,6 @@
 using namespace checkpoint_tests;
 
 namespace {
-
-/// Like error_text, also for plain exceptions.
-template <class Function>
-std::string message(Function function) {
-  try {
-    return error_text(function);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
 
 void write_file(const std::filesystem::path& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -141,7 +131,7 @@ TEST_CASE("any part of a tensor is read from the pieces that cover it") {
   std::filesystem::remove(folder.path() / "model-rank-00001-of-00002.safetensors");
   const fsdp::CheckpointSource partly(folder.path(), "model");
   partly.read("w", 0, 0, at::empty({3, 3}));
-  CHECK(contains(message([&] { partly.read("w", 0, 1, at::empty({3, 3})); }),
+  CHECK(contains(error_text([&] { partly.read("w", 0, 1, at::empty({3, 3})); }),
                  ": the part of 'w' from 3 on, along dimension 0 of [4, 3], is in none of the files. Copy the files of "
                  "all ranks into the folder."));
   folder.remove();
@@ -151,27 +141,27 @@ TEST_CASE("invalid and contradictory files are errors that name the file") {
   const Folder folder;
   const auto path = folder.path();
   const auto open = [&] { fsdp::CheckpointSource(path, "model"); };
-  CHECK(contains(message(open),
+  CHECK(contains(error_text(open),
                  " holds no state: expected model.safetensors, model.safetensors.index.json or "
                  "model-rank-….safetensors in it."));
   write_tensors(path / "model-rank-00000-of-00002.safetensors", {{"w", Dtype::kF32, {2}}});
   write_tensors(path / "model-rank-00001-of-00002.safetensors", {{"w", Dtype::kF32, {3}}});
-  CHECK(contains(message(open), "model-rank-00001-of-00002.safetensors: 'w' has another shape or dtype than in "));
+  CHECK(contains(error_text(open), "model-rank-00001-of-00002.safetensors: 'w' has another shape or dtype than in "));
   write_tensors(path / "model-rank-00001-of-00002.safetensors", {{"w", Dtype::kF32, {1, 2}}},
                 {{"shard.w", R"({"shape": [1, 3], "dim": 1, "start": 2})"}});
-  CHECK(contains(message(open), "'w': a shard of shape [1, 2] does not fit its position, "));
+  CHECK(contains(error_text(open), "'w': a shard of shape [1, 2] does not fit its position, "));
   write_tensors(path / "model-rank-00001-of-00002.safetensors", {{"w", Dtype::kF32, {2}}}, {{"shard.w", "[2]"}});
-  CHECK(contains(message(open), "cannot be read: expected {\"shape\": […], \"dim\": …, \"start\": …}"));
+  CHECK(contains(error_text(open), "cannot be read: expected {\"shape\": […], \"dim\": …, \"start\": …}"));
   write_tensors(path / "model-rank-00002-of-00004.safetensors", {{"w", Dtype::kF32, {2}}});
-  CHECK(contains(message(open), " holds the files of two world sizes, -of-00002 and -of-00004: remove one set"));
+  CHECK(contains(error_text(open), " holds the files of two world sizes, -of-00002 and -of-00004: remove one set"));
 
   write_file(path / "model.safetensors.index.json", R"({"weight_map": {"w": "../w.safetensors"}})");
-  CHECK(contains(message(open), "index.json: 'w' is in '../w.safetensors', which is not the name of a file beside"));
+  CHECK(contains(error_text(open), "index.json: 'w' is in '../w.safetensors', which is not the name of a file beside"));
   write_file(path / "model.safetensors.index.json", "{}");
-  CHECK(contains(message(open), R"(index.json: expected {"weight_map": {"name": "file", …}}, found no file in it)"));
+  CHECK(contains(error_text(open), R"(index.json: expected {"weight_map": {"name": "file", …}}, found no file in it)"));
   write_file(path / "model.safetensors.index.json", R"({"weight_map": {"w": "w.safetensors"}})");
-  CHECK(contains(message(open), "w.safetensors"));
-  CHECK(contains(message([&] { fsdp::files_of_index(path / "none.json"); }), "cannot read "));
+  CHECK(contains(error_text(open), "w.safetensors"));
+  CHECK(contains(error_text([&] { fsdp::files_of_index(path / "none.json"); }), "cannot read "));
   folder.remove();
 }
 
@@ -197,10 +187,10 @@ TEST_CASE("names and shapes of a file that do not fit are listed") {
   const Folder folder;
   scenarios::Network model(2, std::vector<int>{3}, 2, false, false), wide(4, std::vector<int>{3}, 2, false, false);
   fsdp::save_state(model, folder.path());
-  CHECK(contains(message([&] { fsdp::load_state(wide, folder.path()); }),
+  CHECK(contains(error_text([&] { fsdp::load_state(wide, folder.path()); }),
                  " does not fit: wrong shape: 'layers.0.up.weight' has [3, 2], expected [3, 4]"));
   scenarios::Network deep(2, std::vector<int>{3, 3}, 2, false, false);
-  CHECK(contains(message([&] { fsdp::load_state(deep, folder.path()); }),
+  CHECK(contains(error_text([&] { fsdp::load_state(deep, folder.path()); }),
                  " does not fit: missing: 'layers.1.up.weight', 'layers.1.up.bias', 'layers.1.down.weight', "
                  "'layers.1.down.bias' (load with {.strict = false} to leave them out)"));
   CHECK(fsdp::load_state(deep, folder.path(), {.strict = false}).missing.size() == 4);
@@ -234,6 +224,6 @@ TEST_CASE("every dtype of the file format has its torch dtype, and other dtypes 
   }
   CHECK((fsdp::to_torch_dtype(Dtype::kBF16) == at::kBFloat16));
   CHECK((fsdp::to_torch_dtype(Dtype::kF8E4M3) == at::kFloat8_e4m3fn));
-  CHECK(contains(message([] { fsdp::to_file_dtype(at::kComplexFloat, "w"); }),
+  CHECK(contains(error_text([] { fsdp::to_file_dtype(at::kComplexFloat, "w"); }),
                  "'w' is ComplexFloat, which safetensors files cannot hold."));
 }

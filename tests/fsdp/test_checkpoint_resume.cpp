@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "distributed/error_text.h"
 #include "fsdp/checkpoint_training.h"
+#include "nn/error_text.h"
 #include "plimsoll/fsdp/checkpoint/checkpoint.h"
 
 using namespace checkpoint_tests;

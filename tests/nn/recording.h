@@ -4,7 +4,6 @@
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -28,19 +27,6 @@ inline bool same_bits(const Gradients& a, const Gradients& b) {
     if (!a[i].defined() || !b[i].defined() || !at::equal(a[i], b[i])) return false;
   }
   return true;
-}
-
-/// The message of the exception that the function throws; empty if it does not throw.
-template <class Function>
-std::string message_of(const Function& function) {
-  try {
-    function();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// Records the names of the operators that reach the backends on this thread.

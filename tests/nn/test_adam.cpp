@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "nn/optim_error_text.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/optim/adamw.h"
 
 namespace test_adam {

@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "nn/recording.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 
 namespace nn = plimsoll::nn;
 using nn::MultiGradMode;
-using plimsoll::nn::test::message_of;
 using Log = std::vector<std::string>;
 
 namespace {
@@ -91,7 +90,7 @@ TEST_CASE("a hook's handle may outlive the tensor") {
 }
 
 TEST_CASE("a tensor that requires no gradient cannot have a hook") {
-  CHECK(message_of([] { nn::register_tensor_hook(at::ones({2, 3}), [](const at::Tensor& g) { return g; }); }) ==
+  CHECK(error_text([] { nn::register_tensor_hook(at::ones({2, 3}), [](const at::Tensor& g) { return g; }); }) ==
         "Expected a tensor that requires a gradient, found one of shape [2, 3] that does not: its hook would never "
         "run. Call "
         "requires_grad_() on it first.");
@@ -121,7 +120,7 @@ TEST_CASE("post-accumulate hooks run in order, after accumulation, beside torch'
 
 TEST_CASE("only a leaf that requires a gradient can have a post-accumulate hook") {
   const auto add = [](const at::Tensor& tensor) {
-    return message_of([&] { nn::register_post_accumulate_grad_hook(tensor, [](const at::Tensor&) {}); });
+    return error_text([&] { nn::register_post_accumulate_grad_hook(tensor, [](const at::Tensor&) {}); });
   };
   CHECK(add(at::ones({2})).find("found a tensor of shape [2] that does not require one") != std::string::npos);
   CHECK(add(leaf() * 2).find("found a tensor of shape [2] that an operator made") != std::string::npos);
@@ -165,7 +164,7 @@ TEST_CASE("in mode kAny the first gradient of each pass counts, and tensors with
 }
 
 TEST_CASE("in mode kAll a tensor without gradient is an error") {
-  CHECK(message_of([] {
+  CHECK(error_text([] {
           nn::register_multi_grad_hook({leaf(), at::ones({3})}, [](const auto&) {});
         }).find("found tensor 1 of shape [3], which does not: leave it out") != std::string::npos);
 }
@@ -196,5 +195,5 @@ TEST_CASE("in_backward is true only in hooks, and queued callbacks run at the en
   x.sum().backward();
   CHECK_FALSE(nn::in_backward());
   CHECK(log == Log{"hook", "accumulated", "callback"});
-  CHECK(message_of([] { nn::queue_callback([] {}); }).find("outside of a backward pass") != std::string::npos);
+  CHECK(error_text([] { nn::queue_callback([] {}); }).find("outside of a backward pass") != std::string::npos);
 }

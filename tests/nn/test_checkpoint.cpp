@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "nn/error_text.h"
 #include "nn/recording.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/checkpoint/selective_checkpoint.h"
@@ -14,7 +15,6 @@ namespace nn = plimsoll::nn;
 using plimsoll::nn::test::backward;
 using plimsoll::nn::test::CallLog;
 using plimsoll::nn::test::Gradients;
-using plimsoll::nn::test::message_of;
 using plimsoll::nn::test::same_bits;
 
 namespace {

@@ -4,12 +4,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "nn/error_text.h"
 #include "nn/recording.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/checkpoint/selective_checkpoint.h"
 
 namespace nn = plimsoll::nn;
-using plimsoll::nn::test::message_of;
 
 TEST_CASE("an exception in the first run restores hooks, contexts and gradients") {
   const at::Tensor x = at::ones({4}).requires_grad_();
@@ -33,7 +33,7 @@ TEST_CASE("an exception in recomputation reaches the caller of backward, and the
         return x.exp();
       },
       x);
-  CHECK(message_of([&] { y.sum().backward({}, true); }) == "not now");
+  CHECK(error_text([&] { y.sum().backward({}, true); }) == "not now");
   CHECK_FALSE(nn::recomputing());
   y.sum().backward();
   CHECK(at::equal(x.grad(), x.detach().exp()));
@@ -44,7 +44,7 @@ TEST_CASE("a recomputed tensor of another shape is an error with its number and 
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint(
       [&](const at::Tensor& x) { return (runs++ == 0 ? x.expand({2, 4}) : x.expand({3, 4})).sin().sum(); }, x);
-  const std::string message = message_of([&] { y.backward(); });
+  const std::string message = error_text([&] { y.backward(); });
   CHECK(message.find("made different tensors than the first run") != std::string::npos);
   CHECK(message.find("tensor 0: [2, 4] Float on cpu first, [3, 4] Float on cpu recomputed") != std::string::npos);
 }
@@ -60,7 +60,7 @@ TEST_CASE("without the determinism check a recomputed tensor of another dtype pa
           return x * factor;
         },
         x);
-    CHECK(message_of([&] { y.sum().backward(); }).empty() == !check);
+    CHECK(error_text([&] { y.sum().backward(); }).empty() == !check);
   }
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a recomputation that saves fewer tensors is an error with both counts
       nn::checkpoint([&](const at::Tensor& x) { return runs++ == 0 ? x.sin().sin().sin() : x.sin(); }, x);
   CHECK_THROWS_AS(y.sum().backward({}, true), nn::CheckpointError);
   runs = 1;
-  CHECK(message_of([&] { y.sum().backward(); }).find("saved 1 tensors for backward, the first run 3") !=
+  CHECK(error_text([&] { y.sum().backward(); }).find("saved 1 tensors for backward, the first run 3") !=
         std::string::npos);
 }
 
@@ -80,21 +80,21 @@ TEST_CASE("a recomputation that saves more tensors is an error without early sto
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint_with(
       {.early_stop = false}, [&](const at::Tensor& x) { return runs++ == 0 ? x.sin() : x.sin().sin(); }, x);
-  CHECK(message_of([&] { y.sum().backward(); }).find("saved more tensors for backward than the 1 of the first run") !=
+  CHECK(error_text([&] { y.sum().backward(); }).find("saved more tensors for backward than the 1 of the first run") !=
         std::string::npos);
 }
 
 TEST_CASE("unpacking a saved tensor twice in one pass is an error") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   const at::Tensor y = nn::checkpoint([](const at::Tensor& x) { return nn::test::UnpacksTwice::apply(x); }, x);
-  CHECK(message_of([&] { y.sum().backward(); }).find("unpacked twice in one backward pass") != std::string::npos);
+  CHECK(error_text([&] { y.sum().backward(); }).find("unpacked twice in one backward pass") != std::string::npos);
 }
 
 TEST_CASE("context_fn and policy together are an error") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   const nn::CheckpointOptions options{.context_fn = [] { return nn::CheckpointContexts(); },
                                       .policy = nn::save_operators({"aten::mm"})};
-  CHECK(message_of([&] {
+  CHECK(error_text([&] {
           nn::checkpoint_with(options, [](const at::Tensor& x) { return x.sin(); }, x);
         }).find("either context_fn or policy, found both") != std::string::npos);
 }
@@ -104,5 +104,5 @@ TEST_CASE("an argument changed in place between the runs is torch's error") {
   at::Tensor hidden = x * 2;
   const at::Tensor y = nn::checkpoint([](const at::Tensor& x) { return x.sin(); }, hidden);
   hidden.add_(1);
-  CHECK(message_of([&] { y.sum().backward(); }).find("modified by an inplace operation") != std::string::npos);
+  CHECK(error_text([&] { y.sum().backward(); }).find("modified by an inplace operation") != std::string::npos);
 }

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "nn/optim_error_text.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/optim/clip_grad_norm.h"
 
 namespace test_clip_grad_norm {

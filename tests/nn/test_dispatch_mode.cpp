@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/error_text.h"
 #include "nn/recording.h"
 #include "plimsoll/nn/dispatch_mode.h"
 
@@ -107,8 +108,7 @@ TEST_CASE("a mode for backward sees the calls of autograd's threads for a scope"
 }
 
 TEST_CASE("a dispatch key that another library uses is refused") {
-  const std::string message =
-      plimsoll::nn::test::message_of([] { nn::require_free_key(c10::DispatchKey::BackendSelect); });
+  const std::string message = error_text([] { nn::require_free_key(c10::DispatchKey::BackendSelect); });
   CHECK(message.find("Expected the dispatch key BackendSelect to be free for dispatch modes, but another library") !=
         std::string::npos);
 }

@@ -10,12 +10,12 @@
 #include <tuple>
 #include <vector>
 
+#include "nn/error_text.h"
 #include "nn/recording.h"
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
 namespace nn = plimsoll::nn;
-using plimsoll::nn::test::message_of;
 using torch::nn::Module;
 
 namespace {
@@ -219,7 +219,7 @@ TEST_CASE("torch's modules with default arguments can be hooked") {
 TEST_CASE("an undeclared default value is an error that says how to declare it") {
   Undeclared module;
   CHECK(module(at::ones({1}), 2.0).item<float>() == 2);
-  const std::string message = message_of([&] { module(at::ones({1})); });
+  const std::string message = error_text([&] { module(at::ones({1})); });
   CHECK(message.find("UndeclaredImpl::forward was left out") != std::string::npos);
   CHECK(message.find("FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(") != std::string::npos);
 }

@@ -11,13 +11,12 @@
 #include <tuple>
 #include <vector>
 
-#include "nn/recording.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/modules.h"
 
 namespace nn = plimsoll::nn;
-using plimsoll::nn::test::message_of;
 using torch::nn::Module;
 
 namespace {
@@ -120,7 +119,7 @@ TEST_CASE("only always-call hooks run when forward throws, without results, and 
   module->register_forward_hook(log_after(log, "always"), {.always_call = true});
   auto global = nn::register_global_forward_hook(log_after(log, "global always"), {.always_call = true});
   module->fails = true;
-  CHECK(message_of([&] { module(at::ones({1})); }) == "forward failed");
+  CHECK(error_text([&] { module(at::ones({1})); }) == "forward failed");
   CHECK(log == Log{"global always with 0", "always with 0"});
   log.clear();
   module->fails = false;
@@ -135,7 +134,7 @@ TEST_CASE("an always-call hook runs when a pre-hook throws; forward does not") {
   module->register_forward_pre_hook([](Module&, nn::Tensors&) { throw std::runtime_error("pre-hook failed"); });
   module->register_forward_hook(log_after(log, "always"), {.always_call = true});
   module->fails = true;
-  CHECK(message_of([&] { module(at::ones({1})); }) == "pre-hook failed");
+  CHECK(error_text([&] { module(at::ones({1})); }) == "pre-hook failed");
   CHECK(log == Log{"always with 0"});
 }
 
@@ -151,7 +150,7 @@ TEST_CASE("when a hook throws, each later always-call hook still runs once, with
       {.always_call = true});
   module->register_forward_hook(log_after(log, "skipped"));
   module->register_forward_hook(log_after(log, "behind"), {.always_call = true});
-  CHECK(message_of([&] { module(at::ones({1})); }) == "hook failed");
+  CHECK(error_text([&] { module(at::ones({1})); }) == "hook failed");
   CHECK(log == Log{"before with 1", "throws", "behind with 1"});
 }
 
@@ -166,7 +165,7 @@ TEST_CASE("an always-call hook's exception during another one becomes a warning"
   module->register_forward_hook([](Module&, nn::Tensors&, nn::Tensors&) { throw std::runtime_error("second"); },
                                 {.always_call = true});
   module->register_forward_hook([](Module&, nn::Tensors&, nn::Tensors&) { throw 3; }, {.always_call = true});
-  CHECK(message_of([&] { module(at::ones({1})); }) == "forward failed");
+  CHECK(error_text([&] { module(at::ones({1})); }) == "forward failed");
   REQUIRE(warnings.messages.size() == 2);
   CHECK(warnings.messages[0] ==
         "An always-call forward hook of Double threw during another exception; its own exception is dropped: second");
@@ -185,9 +184,9 @@ TEST_CASE("a module without hooks is an error with its name and how to declare h
   const std::string expected =
       "which has no hooks. Declare it with hooks: TORCH_MODULE_IMPL(Double, plimsoll::nn::Hooked<DoubleImpl>)";
   DoubleImpl module;
-  CHECK(message_of([&] { nn::require_hooks(module); }) ==
+  CHECK(error_text([&] { nn::require_hooks(module); }) ==
         "Expected a module with forward hooks, found Double, " + expected);
-  CHECK(message_of([&] { nn::require_hooks(std::as_const(module), "layers.3"); }) ==
+  CHECK(error_text([&] { nn::require_hooks(std::as_const(module), "layers.3"); }) ==
         "Expected a module with forward hooks, found Double at 'layers.3', " + expected);
   Double hooked;
   CHECK(&nn::require_hooks(*hooked) == hooked.get());

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/optim_error_text.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/sgd.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/optim_error_text.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/optim/adam.h"
 #include "plimsoll/nn/optim/sgd.h"
 

@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "nn/recording.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/hooks/saved_tensor_hooks.h"
 
 namespace nn = plimsoll::nn;
-using plimsoll::nn::test::message_of;
 
 namespace {
 
@@ -82,7 +81,7 @@ TEST_CASE("only the innermost of nested scopes counts, and nothing is packed out
 
 TEST_CASE("an exception in pack reaches the operator's caller and removes the hooks") {
   const at::Tensor x = at::ones({4}).requires_grad_();
-  CHECK(message_of([&] {
+  CHECK(error_text([&] {
           const nn::SavedTensorHooks hooks([](const at::Tensor&) -> std::any { throw std::runtime_error("full"); },
                                            [](const std::any&) { return at::Tensor(); });
           x.sin();
@@ -113,23 +112,23 @@ TEST_CASE("disabled hooks cannot be opened, and open ones cannot be disabled; th
   const auto open = [&] { const nn::SavedTensorHooks hooks(packing(counts), unpacking(counts)); };
   {
     const nn::DisableSavedTensorHooks outer("no hooks in here");
-    CHECK(message_of(open) == "no hooks in here");
+    CHECK(error_text(open) == "no hooks in here");
     {
       const nn::DisableSavedTensorHooks inner("nor here");
-      CHECK(message_of(open) == "nor here");
+      CHECK(error_text(open) == "nor here");
     }
-    CHECK(message_of(open) == "no hooks in here");
+    CHECK(error_text(open) == "no hooks in here");
   }
-  CHECK(message_of(open).empty());
+  CHECK(error_text(open).empty());
   const nn::SavedTensorHooks hooks(packing(counts), unpacking(counts));
-  CHECK(message_of([] { const nn::DisableSavedTensorHooks disable("not now"); }) == "not now");
-  CHECK(message_of(open).empty());
+  CHECK(error_text([] { const nn::DisableSavedTensorHooks disable("not now"); }) == "not now");
+  CHECK(error_text(open).empty());
 }
 
 TEST_CASE("an engine that is not torch's own is not replaced") {
   struct ForeignEngine : torch::autograd::Engine {
   } engine;
-  const std::string message = message_of([&] { nn::require_replaceable_engine(engine); });
+  const std::string message = error_text([&] { nn::require_replaceable_engine(engine); });
   CHECK(message.find("Expected torch's C++ autograd engine, found ") != std::string::npos);
   CHECK(message.find("ForeignEngine") != std::string::npos);
   CHECK(message.find("torch.utils.checkpoint") != std::string::npos);
@@ -140,7 +139,7 @@ TEST_CASE("the engine is not replaced during a backward pass") {
   const at::Tensor x = at::ones({4}).requires_grad_();
   std::string message;
   x.register_hook([&](const at::Tensor&) {
-    message = message_of([] { nn::require_replaceable_engine(torch::autograd::Engine::get_base_engine()); });
+    message = error_text([] { nn::require_replaceable_engine(torch::autograd::Engine::get_base_engine()); });
   });
   x.sum().backward();
   CHECK(message.find("first used inside a backward pass") != std::string::npos);

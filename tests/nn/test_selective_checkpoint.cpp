@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/error_text.h"
 #include "nn/recording.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/checkpoint/selective_checkpoint.h"
@@ -13,7 +14,6 @@ namespace test_selective_checkpoint {
 
 namespace nn = plimsoll::nn;
 using plimsoll::nn::test::CallLog;
-using plimsoll::nn::test::message_of;
 
 namespace {
 
@@ -135,7 +135,7 @@ TEST_CASE("a kept result that was changed in place is an error, unless mutation 
       const at::NoGradGuard no_grad;
       kept.add_(1);
     }
-    return message_of([&] { y.sum().backward(); });
+    return error_text([&] { y.sum().backward(); });
   };
   CHECK(run(false).find("A result of aten::sin kept by a selective checkpoint was changed in place") !=
         std::string::npos);
@@ -145,7 +145,7 @@ TEST_CASE("a kept result that was changed in place is an error, unless mutation 
 TEST_CASE("a second backward pass through a selective checkpoint is an error") {
   const at::Tensor y = nn::checkpoint_with(saving({"aten::sin"}), sin_exp, leaf()).sum();
   y.backward({}, /*retain_graph=*/true);
-  CHECK(message_of([&] { y.backward(); }).find("A second backward pass reached a selective checkpoint") !=
+  CHECK(error_text([&] { y.backward(); }).find("A second backward pass reached a selective checkpoint") !=
         std::string::npos);
 }
 
@@ -159,21 +159,21 @@ TEST_CASE("a recomputation that calls an operator more often, or another one, is
         return h.exp();
       },
       leaf());
-  CHECK(message_of([&] {
+  CHECK(error_text([&] {
           y.sum().backward({}, true);
         }).find("calls aten::sin for the 2. time, the first run called it 1 times") != std::string::npos);
   runs = 0;
   const at::Tensor z = nn::checkpoint_with(
       saving({"aten::sin"}), [&](const at::Tensor& x) { return (runs++ == 0 ? x.sin() : x.cos()).exp(); }, leaf());
-  CHECK(message_of([&] {
+  CHECK(error_text([&] {
           z.sum().backward();
         }).find("calls aten::cos for the 1. time, the first run called it 0 times") != std::string::npos);
 }
 
 TEST_CASE("an unknown operator name is an error") {
-  CHECK(message_of([] { nn::save_operators({"aten::mm", "aten::add"}); }).find("found 'aten::add'") !=
+  CHECK(error_text([] { nn::save_operators({"aten::mm", "aten::add"}); }).find("found 'aten::add'") !=
         std::string::npos);
-  CHECK(message_of([] { nn::save_operators({"mm"}); }).find("such as 'aten::mm' or 'aten::add.Tensor'") !=
+  CHECK(error_text([] { nn::save_operators({"mm"}); }).find("such as 'aten::mm' or 'aten::add.Tensor'") !=
         std::string::npos);
 }
 

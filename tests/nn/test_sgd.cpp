@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "nn/optim_error_text.h"
+#include "nn/error_text.h"
 #include "plimsoll/nn/optim/sgd.h"
 
 namespace test_sgd {

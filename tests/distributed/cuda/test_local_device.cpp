@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "distributed/error_text.h"
 #include "distributed/ranks.h"
+#include "nn/error_text.h"
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/distributed/lone_store.h"
 
