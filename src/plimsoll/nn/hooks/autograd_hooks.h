@@ -41,8 +41,8 @@ enum class MultiGradMode : std::uint8_t {
 using MultiGradHook = std::function<void(const std::vector<at::Tensor>& gradients)>;
 
 /// Runs in each backward pass (or call of `grad`) that reaches any of the tensors. The hook does not wait for tensors
-/// that the pass does not reach, or that are not on the way to the requested inputs. Tensors that require no gradient
-/// are ignored in mode kAny and an error in mode kAll. A leaf whose gradient `grad` computes is an error in mode kAll.
+/// that the pass does not reach, or that are not on the way to the requested inputs. Unlike torch's, it counts leaves
+/// with a gradient that `grad` returns. Tensors that require no gradient are ignored in mode kAny and an error in kAll.
 HookHandle register_multi_grad_hook(const std::vector<at::Tensor>& tensors, MultiGradHook hook,
                                     MultiGradMode mode = MultiGradMode::kAll);
 

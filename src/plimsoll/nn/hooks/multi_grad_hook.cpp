@@ -42,8 +42,8 @@ class GradientNode {
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
 };
 
-// Mirrors torch._C._will_engine_execute_node (torch 2.13), except for leaves whose gradient grad() computes: tensor
-// hooks run there; torch refuses them because of node hooks.
+// Mirrors torch._C._will_engine_execute_node (torch 2.13), which refuses leaves with a gradient that grad() returns,
+// because node hooks do not run there. Tensor hooks do.
 bool will_execute(Node* node) {
   if (node == nullptr) return false;
   const auto* nodes = torch::autograd::get_current_graph_task_nodes_in_graph();
