@@ -65,7 +65,7 @@ TEST_CASE("a copy of a sharded module is refused when it runs, and when it is sh
   CHECK(message_of([&] { copy(small::batch(0, 4)); }) ==
         Contains("is a copy of a module that fully_shard was applied to"));
   CHECK(message_of([&] { fsdp::fully_shard(copy, {.mesh = FakeWorld::mesh()}); }) ==
-        Contains("managed by FSDP already"));
+        Contains("already managed by FSDP"));
   layer(small::batch(0, 4));
 }
 
