@@ -32,7 +32,7 @@ find_package(Threads REQUIRED)
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 add_library(plimsoll_options INTERFACE)
-target_compile_options(plimsoll_options INTERFACE -Wall -Wextra -Wpedantic)
+target_compile_options(plimsoll_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${PLIMSOLL_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # A vendor's C functions may return a structure, and libstdc++'s stable_sort calls what C++17 deprecates.
   target_compile_options(plimsoll_options INTERFACE -Wno-return-type-c-linkage -Wno-deprecated-declarations)
