@@ -43,7 +43,7 @@ Installation find_installation();
 Installation find_installation(const std::filesystem::path& binary_folder, const std::filesystem::path& named_home,
                                const std::filesystem::path& package_python);
 
-/// "plimsoll 0.1.0" without the name.
+/// "MAJOR.MINOR.PATCH".
 std::string version();
 
 /// A Python and the pretend libraries that fit its torch.
