@@ -58,7 +58,7 @@ if(NOT PLIMSOLL_TORCH_LIB)
 endif()
 message(STATUS "Wheel: for torch ${wheel_torch_version} in ${wheel_torch}")
 
-set(headers_of_packages libcli11-dev CLI/CLI.hpp nlohmann-json3-dev nlohmann/json.hpp libfmt-dev fmt/format.h libtomlplusplus-dev
+set(headers_of_packages nlohmann-json3-dev nlohmann/json.hpp libfmt-dev fmt/format.h libtomlplusplus-dev
                         toml++/toml.h)
 while(headers_of_packages)
   list(POP_FRONT headers_of_packages package header)

@@ -50,7 +50,6 @@ missing_packages() {
   has_command ninja || echo ninja-build
   has_command ccache || echo ccache
   has_command mold || echo mold
-  has_header CLI/CLI.hpp || echo libcli11-dev
   has_header nlohmann/json.hpp || echo nlohmann-json3-dev
   has_header fmt/format.h || echo libfmt-dev
   has_header toml++/toml.h || echo libtomlplusplus-dev
