@@ -81,21 +81,36 @@ TEST_CASE("experts may stand in some blocks only") {
   CHECK(model.has_experts(3));
 }
 
-TEST_CASE("fields that do not change the shape are passed over") {
+TEST_CASE("fields that do not change the shape are ignored") {
   CHECK(message_of(with("torch_dtype", "\"bfloat16\"", with("eos_token_id", "[1, 2]"))) == "read without complaint");
   CHECK(message_of(with("rope_scaling", "{\"factor\": 8.0, \"rope_type\": \"llama3\"}")) == "read without complaint");
 }
 
-TEST_CASE("an architecture that is not known is told with those that are") {
+TEST_CASE("a field that a training run would heed and plan ignores gets a note") {
+  const auto notes = [](const std::string& text) { return read_config(text, "").notes; };
+  using Notes = std::vector<std::string>;
+  CHECK(notes(kLlama).empty());
+  CHECK(notes(with("attention_dropout", "0.0", with("sliding_window", "null"))).empty());
+  CHECK(notes(with("attention_dropout", "0.1")) == Notes{"the config's attention_dropout 0.1 is ignored"});
+  CHECK(notes(with("sliding_window", "4096")) ==
+        Notes{"the config's sliding_window 4096 is ignored: attention covers the whole sequence"});
+  CHECK(notes(with("sliding_window", "4096", with("use_sliding_window", "false"))).empty());
+  CHECK(notes(with("architectures", "[\"LlamaForCausalLM\"]")).empty());
+  CHECK(notes(with("architectures", "[\"Qwen3MoeForCausalLM\"]", with("model_type", "\"qwen3_moe\""))).empty());
+  CHECK(notes(with("architectures", "[\"Gemma2ForCausalLM\"]")) ==
+        Notes{"the config's architectures names Gemma2ForCausalLM, and model_type llama: planned is a llama "
+              "language model"});
+}
+
+TEST_CASE("the message for an unknown model type names the supported ones and `plimsoll run`") {
   CHECK(message_of(with("model_type", "\"mamba\"")) ==
-        "config.json: field 'model_type' is 'mamba', an architecture that is not known here. Known are: llama, "
-        "mistral, qwen2, "
-        "qwen3, gpt2, phi3, mixtral, qwen3_moe");
+        "config.json: `plan` does not support the model type 'mamba'. Use `plimsoll run` with your training script. "
+        "Supported: llama, mistral, qwen2, qwen3, gpt2, phi3, mixtral, qwen3_moe");
   CHECK(message_of(without("model_type")) == "config.json: field 'model_type' is missing: expected a name");
   CHECK(message_of(with("model_type", "7")) == "config.json: field 'model_type' must be a name, found 7");
 }
 
-TEST_CASE("a missing or odd field is named, with what was expected and what was found") {
+TEST_CASE("the message for a wrong field says what was expected and what was found") {
   CHECK(message_of(without("vocab_size")) ==
         "config.json: field 'vocab_size' is missing: expected a whole number above 0");
   CHECK(message_of(without("num_hidden_layers")) ==
@@ -109,7 +124,7 @@ TEST_CASE("a missing or odd field is named, with what was expected and what was 
   CHECK(message_of(with("num_hidden_layers", "100000")) ==
         "config.json: field 'num_hidden_layers' must be a whole number from 1 to 16384, found 100000");
   CHECK(message_of(with("num_attention_heads", "7")) ==
-        "config.json: field 'num_attention_heads' must divide hidden_size (64) where there is no head_dim, found 7");
+        "config.json: field 'num_attention_heads' must divide hidden_size (64) if head_dim is missing, found 7");
   CHECK(message_of(with("num_key_value_heads", "3")) ==
         "config.json: field 'num_key_value_heads' must divide num_attention_heads (4), found 3");
   CHECK(message_of(with("head_dim", "5")) ==
@@ -119,9 +134,9 @@ TEST_CASE("a missing or odd field is named, with what was expected and what was 
   CHECK(message_of(with("rms_norm_eps", "-1.0")) ==
         "config.json: field 'rms_norm_eps' must be a number above 0, found -1.0");
   CHECK(message_of(with("hidden_act", "\"gelu\"")) ==
-        "config.json: field 'hidden_act' is \"gelu\", and only 'silu' is known here");
+        "config.json: field 'hidden_act' is \"gelu\", and `plan` supports only 'silu'");
   CHECK(message_of(with("partial_rotary_factor", "0.75", with("model_type", "\"phi3\""))) ==
-        "config.json: field 'partial_rotary_factor' is 0.75, and only 1 is known here");
+        "config.json: field 'partial_rotary_factor' is 0.75, and `plan` supports only 1");
   CHECK(message_of(R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 5})") ==
         "config.json: field 'n_head' must divide n_embd (64), found 5");
   const auto moe = with("model_type", "\"qwen3_moe\"");
@@ -133,34 +148,35 @@ TEST_CASE("a missing or odd field is named, with what was expected and what was 
         "config.json: field 'mlp_only_layers' must be a whole number from 0 to 1, found 2");
 }
 
-TEST_CASE("sizes that are each possible and together are not are refused") {
+TEST_CASE("sizes whose product is too large are refused") {
   auto text = with("hidden_size", "2147483648", with("intermediate_size", "2147483648"));
   text = with("num_hidden_layers", "16384", with("vocab_size", "2147483648", text));
   CHECK(message_of(text) ==
         "config.json: the model has more than 2^62 parameters: one of the sizes in its config must be wrong");
 }
 
-TEST_CASE("what is no JSON object is refused, however hostile") {
-  CHECK(message_of("").starts_with("config.json: not JSON: "));
-  CHECK(message_of("{").starts_with("config.json: not JSON: "));
-  CHECK(message_of("{\"model_type\": NaN}").starts_with("config.json: not JSON: "));
-  CHECK(message_of("{\"a\": 1e999}") == "config.json: not JSON that can be read: a number is out of range");
+TEST_CASE("a text that is not a JSON object is refused") {
+  CHECK(message_of("").starts_with("config.json: not valid JSON: "));
+  CHECK(message_of("{\n \"a\": x}") == "config.json: not valid JSON: line 2, column 7");
+  CHECK(message_of("{").starts_with("config.json: not valid JSON: "));
+  CHECK(message_of("{\"model_type\": NaN}").starts_with("config.json: not valid JSON: "));
+  CHECK(message_of("{\"a\": 1e999}") == "config.json: not valid JSON: a number is out of range");
   CHECK(message_of("[1]") == "config.json: expected a JSON object, as in a model's config.json, found array");
-  CHECK(message_of("\xff\xfe{}").starts_with("config.json: not JSON: "));
-  CHECK(message_of(std::string(1 << 20, '[')) == "config.json: nested deeper than 32 levels: no config is");
-  CHECK(message_of("{\"model_type\": \"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}").find("not known here") !=
+  CHECK(message_of("\xff\xfe{}").starts_with("config.json: not valid JSON: "));
+  CHECK(message_of(std::string(1 << 20, '[')) == "config.json: nested deeper than 32 levels");
+  CHECK(message_of("{\"model_type\": \"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}").find("does not support") !=
         std::string::npos);
-  // What is quoted in a message is no order to a terminal, and not endless.
+  // A message has no control characters, and its length is limited.
   const auto message = message_of("{\"model_type\": \"\\u001b[31m" + std::string(1000, 'x') + "\"}");
   CHECK(message.find('\x1b') == std::string::npos);
   CHECK(message.size() < 300);
 }
 
-TEST_CASE("a file is read, or said why not") {
+TEST_CASE("a file that cannot be read is refused with the reason") {
   const TemporaryFile good(kLlama);
   CHECK(read_config_file(good.path).dim == 64);
   const TemporaryFile large(std::string(kMostConfigBytes + 1, ' '));
-  CHECK_THROWS_WITH_AS(read_config_file(large.path), doctest::Contains("is larger than 4 MiB: that is no config.json"),
+  CHECK_THROWS_WITH_AS(read_config_file(large.path), doctest::Contains("is larger than 4 MiB: give a config.json"),
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(read_config_file("/nowhere/config.json"),
                        "cannot read /nowhere/config.json: expected a model's config.json", InvalidArgument);

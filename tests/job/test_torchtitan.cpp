@@ -169,8 +169,9 @@ TEST_CASE("names and flavors become presets") {
   CHECK(model("qwen3", "30B-A3B") == "qwen3-30b-a3b");
   CHECK(
       message_of<FormatError>([&] { model("llama3", "debugmodel"); }) ==
-      "t:3: model.name 'llama3' with model.flavor 'debugmodel' would be 'llama3-debugmodel', which is not known here: "
-      "give the model on the command line, by name or by its config.json");
+      "t:3: model.name 'llama3' with model.flavor 'debugmodel' would be 'llama3-debugmodel', which `plan` does not "
+      "support. Give another model on the command line, by name or by its config.json; or use `plimsoll run` with the "
+      "training script itself");
   CHECK(message_of<FormatError>([] { read("[training]\nseq_len = 1"); }) ==
         "t: [model] needs name and flavor, as in name = \"llama3\" and flavor = \"8B\"");
   CHECK(read("[training]\nseq_len = 1", {{"model", "gpt2"}}).job.model == "gpt2");

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 /// Language models as their config.json describes them: sizes and switches, no tensors.
 namespace plimsoll::architecture {
@@ -42,6 +44,7 @@ struct Architecture {
   bool mlp_bias = false;
   bool qk_norm = false;  ///< Queries and keys are normalised, head by head.
   std::optional<Experts> experts = {};
+  std::vector<std::string> notes = {};  ///< Fields of the config that `plan` ignores, as sentences.
 
   bool has_experts(std::int64_t block) const;
 };

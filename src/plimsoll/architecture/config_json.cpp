@@ -1,6 +1,10 @@
 #include "plimsoll/architecture/config_json.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -16,12 +20,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Sizes beyond this are mistakes, and would make products of them hard to reason about.
+/// A larger size is a mistake, and products of sizes must not overflow.
 constexpr std::int64_t kMostOfAnything = std::int64_t{1} << 31;
 constexpr std::int64_t kMostBlocks = 1 << 14;
 constexpr int kDeepest = 32;
 
-/// `text` for a message: cut, and without what a terminal would take for orders.
+/// `text` for a message: cut, without control characters.
 std::string shown(std::string text) {
   constexpr std::size_t kMost = 60;
   for (char& c : text) {
@@ -42,6 +46,8 @@ class Fields {
   [[noreturn]] void fail(const std::string& field, const std::string& what) const {
     throw FormatError(origin_ + ": field '" + field + "' " + what);
   }
+
+  [[noreturn]] void unsupported(const std::string& message) const { throw FormatError(origin_ + ": " + message); }
 
   /// Null counts as absent, as it does in Python.
   const Json* find(const std::string& field) const {
@@ -98,7 +104,7 @@ class Fields {
     return value->get<std::string>();
   }
 
-  /// Refuses a value that makes another model of it.
+  /// Refuses a value that changes the model.
   void expect(const std::string& field, const std::vector<std::string>& known) const {
     const Json* value = find(field);
     if (value == nullptr) return;
@@ -107,7 +113,7 @@ class Fields {
       if (value->is_string() && value->get_ref<const std::string&>() == one) return;
       list += (list.empty() ? "'" : " or '") + one + "'";
     }
-    fail(field, "is " + shown(*value) + ", and only " + list + " is known here");
+    fail(field, "is " + shown(*value) + ", and `plan` supports only " + list);
   }
 
  private:
@@ -115,19 +121,16 @@ class Fields {
   const std::string& origin_;
 };
 
-std::string known_families() {
-  std::string list;
-  for (const auto family : kFamilyNames) list += (list.empty() ? "" : ", ") + std::string(family);
-  return list;
-}
+std::string known_families() { return fmt::format("{}", fmt::join(kFamilyNames, ", ")); }
 
 Family family_of(const Fields& fields) {
   const auto type = fields.text("model_type");
   for (std::size_t index = 0; index < std::size(kFamilyNames); ++index) {
     if (kFamilyNames[index] == type) return Family{static_cast<std::uint8_t>(index)};
   }
-  fields.fail("model_type",
-              "is '" + shown(type) + "', an architecture that is not known here. Known are: " + known_families());
+  fields.unsupported(fmt::format(
+      "`plan` does not support the model type '{}'. Use `plimsoll run` with your training script. Supported: {}",
+      shown(type), known_families()));
 }
 
 Architecture gpt2(const Fields& fields) {
@@ -159,7 +162,7 @@ void read_heads(const Fields& fields, Architecture& a) {
   }
   if (fields.find("head_dim") == nullptr && a.dim % a.heads != 0) {
     fields.fail("num_attention_heads", "must divide hidden_size (" + std::to_string(a.dim) +
-                                           ") where there is no head_dim, found " + std::to_string(a.heads));
+                                           ") if head_dim is missing, found " + std::to_string(a.heads));
   }
   const bool is_qwen3 = a.family == Family::kQwen3 || a.family == Family::kQwen3Moe;
   a.head_dim = fields.size("head_dim", is_qwen3 ? 128 : a.dim / a.heads);
@@ -219,14 +222,14 @@ Architecture llama_like(const Fields& fields, Family family) {
   if (family == Family::kLlama) a.mlp_bias = fields.flag("mlp_bias", false);
   if (family == Family::kPhi3 && fields.number("partial_rotary_factor", 1.0) != 1.0) {
     fields.fail("partial_rotary_factor",
-                "is " + shown(*fields.find("partial_rotary_factor")) + ", and only 1 is known here");
+                "is " + shown(*fields.find("partial_rotary_factor")) + ", and `plan` supports only 1");
   }
   fields.expect("hidden_act", {"silu"});
   a.experts = read_experts(fields, a);
   return a;
 }
 
-/// Nobody nests a config; hostile texts do.
+/// The parser recurses, and a hostile text can nest without limit.
 void refuse_deep(std::string_view text, const std::string& origin) {
   int depth = 0;
   bool in_string = false;
@@ -242,11 +245,46 @@ void refuse_deep(std::string_view text, const std::string& origin) {
       in_string = true;
     } else if (c == '{' || c == '[') {
       if (++depth > kDeepest)
-        throw FormatError(origin + ": nested deeper than " + std::to_string(kDeepest) + " levels: no config is");
+        throw FormatError(origin + ": nested deeper than " + std::to_string(kDeepest) + " levels");
     } else if (c == '}' || c == ']') {
       --depth;
     }
   }
+}
+
+/// "line 1, column 25" of a byte, the first of which is 1.
+std::string place_in(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  return fmt::format("line {}, column {}", line, before.size() - (before.rfind('\n') + 1) + 1);
+}
+
+/// Values that a training run would heed, and `plan` does not.
+std::vector<std::string> ignored_fields(const Fields& fields, Family family) {
+  std::vector<std::string> notes;
+  const Json* dropout = fields.find("attention_dropout");
+  if (dropout != nullptr && dropout->is_number() && *dropout != 0) {
+    notes.push_back(fmt::format("the config's attention_dropout {} is ignored", shown(*dropout)));
+  }
+  const Json* window = fields.find("sliding_window");
+  const Json* used = fields.find("use_sliding_window");
+  if (window != nullptr && window->is_number() && (used == nullptr || *used == true)) {
+    notes.push_back(
+        fmt::format("the config's sliding_window {} is ignored: attention covers the whole sequence", shown(*window)));
+  }
+  const Json* names = fields.find("architectures");
+  if (names == nullptr || !names->is_array() || names->size() != 1 || !names->front().is_string()) return notes;
+  const auto found = names->front().get<std::string>();
+  std::string expected(name(family));  // qwen3_moe: Qwen3MoeForCausalLM
+  std::erase(expected, '_');
+  std::string lower = found;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower != expected + "forcausallm" && lower != expected + "lmheadmodel") {
+    notes.push_back(
+        fmt::format("the config's architectures names {}, and model_type {}: planned is a {} language model",
+                    shown(found), name(family), name(family)));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -257,21 +295,22 @@ Architecture read_config(std::string_view text, const std::string& origin) {
   try {
     config = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not JSON: " + shown(std::string(error.what())) + " (byte " +
-                      std::to_string(error.byte) + ")");
+    throw FormatError(origin + ": not valid JSON: " + place_in(text, error.byte));
   } catch (const Json::out_of_range&) {  // A number that no double holds.
-    throw FormatError(origin + ": not JSON that can be read: a number is out of range");
+    throw FormatError(origin + ": not valid JSON: a number is out of range");
   }
   if (!config.is_object())
     throw FormatError(origin + ": expected a JSON object, as in a model's config.json, found " + config.type_name());
   const Fields fields(config, origin);
   const auto family = family_of(fields);
   if (fields.find("quantization_config") != nullptr) {
-    fields.fail("quantization_config",
-                "asks for quantized weights, which are not planned here: leave it out to plan "
-                "training in the dtypes of the job's flags");
+    fields.fail(
+        "quantization_config",
+        "asks for quantized weights, which `plan` does not support: remove it to plan training in the dtypes of "
+        "the job's flags");
   }
   auto architecture = family == Family::kGPT2 ? gpt2(fields) : llama_like(fields, family);
+  architecture.notes = ignored_fields(fields, family);
   try {
     count_parameters(architecture);
   } catch (const InvalidArgument& error) {
@@ -293,7 +332,7 @@ Architecture read_config_file(const std::filesystem::path& path) {
   if (file.bad()) throw InvalidArgument("cannot read " + path.string() + " to its end");
   if (text.size() > kMostConfigBytes) {
     throw InvalidArgument(path.string() + " is larger than " + std::to_string(kMostConfigBytes >> 20) +
-                          " MiB: that is no config.json");
+                          " MiB: give a config.json");
   }
   return read_config(text, path.string());
 }

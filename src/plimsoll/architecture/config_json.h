@@ -8,14 +8,14 @@
 
 namespace plimsoll::architecture {
 
-/// A larger file is no config.
+/// The largest size of a config.
 inline constexpr std::size_t kMostConfigBytes = std::size_t{4} << 20;
 
-/// Reads a Hugging Face config.json. Fields that do not change a model's shape are passed over; those that would change
-/// it in a way that is not known here (another activation, scaled or partial heads, …) are refused.
+/// Reads a Hugging Face config.json. Fields that do not change a model's shape are ignored. Fields that change it in an
+/// unsupported way (another activation, partial heads, …) are refused.
 ///
-/// Throws FormatError for a text that is no JSON object of a known form; the message begins with `origin`, and names
-/// the field, what was expected and what was found. An unknown `model_type` is told with those that are known.
+/// Throws FormatError for a text that is not a supported config. The message begins with `origin`, and names the field,
+/// the expected and the found value.
 Architecture read_config(std::string_view text, const std::string& origin);
 
 /// Throws InvalidArgument for a file that cannot be read or is larger than kMostConfigBytes, FormatError as

@@ -61,9 +61,9 @@ Json parse(std::string_view text, const std::string& origin) {
   try {
     return Json::parse(text, Shape(origin));
   } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not JSON: " + in_quotes(error.what()) + " (byte " + std::to_string(error.byte) + ")");
+    throw FormatError(origin + ": not valid JSON: it goes wrong at byte " + std::to_string(error.byte));
   } catch (const Json::out_of_range&) {
-    throw FormatError(origin + ": not JSON that can be read: a number is out of range");
+    throw FormatError(origin + ": not valid JSON: a number is out of range");
   }
 }
 

@@ -141,7 +141,9 @@ class Reader : private TitanFile {
     if (!is_model_name(model)) {
       fail(*flavor, "model.name " + in_quotes(name->text) + " with model.flavor " + in_quotes(flavor->text) +
                         " would be " + in_quotes(model) +
-                        ", which is not known here: give the model on the command line, by name or by its config.json");
+                        ", which `plan` does not support. Give another model on the command line, by name or by its "
+                        "config.json; or " +
+                        kRunInstead);
     }
     job_.model = model;
   }

@@ -50,7 +50,7 @@ report::JobValues values_of(const job::Job& job) {
 }
 
 std::vector<std::string> notes_on(const job::Job& job, const architecture::Architecture& architecture) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = architecture.notes;
   if (architecture.experts) {
     notes.emplace_back(
         "routing is taken as balanced: no token is dropped, and none is padded for, so that what the router decides "
