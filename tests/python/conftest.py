@@ -1,4 +1,4 @@
-"""`plimsoll_run`: a script under the built `plimsoll run`, as a user would start it."""
+"""Fixture `plimsoll_run` runs a script under the built `plimsoll run`, as a user does. Files of on_pretend_gpu have a collector."""
 
 import importlib.util
 import json
@@ -16,7 +16,7 @@ from needs import HOME
 from pretend_gpu_tests import PretendGpuFile
 
 sys.path.insert(0, str(HOME / "python"))
-# The CPU's kernels without matrix tiles (AMX): there are virtual machines that announce them, and die of them.
+# CPU kernels without matrix tiles (AMX): some virtual machines announce AMX and crash on it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 
@@ -29,8 +29,8 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Tests that share a module's fixture run on one of xdist's workers, so that it is made once: most are whole trainings.
-    First: xdist looks at the marks in the same hook."""
+    """Tests that share a module's fixture run on one worker of xdist, so that the fixture, mostly a training, is made once.
+    First, because xdist reads the marks in the same hook."""
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if any(fixture.scope == "module" for named in fixtures for fixture in named):
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Nothing fails where groups are not kept together; everything takes longer."""
+    """Without groups no test fails, but the tests take longer. So a version of xdist that ignores groups is an error."""
     if getattr(session.config.option, "loadgroup", False):
         for item in session.items:
             mark = item.get_closest_marker("xdist_group")
@@ -84,7 +84,7 @@ def script(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def plimsoll_command() -> str:
-    """The built command; the test is skipped where there is none, or no torch that it could run."""
+    """The built command. The test is skipped without it, or without a torch that it can run."""
     reason = _why_not()
     if reason is not None:
         pytest.skip(reason)
@@ -118,7 +118,7 @@ def plimsoll_run(request: pytest.FixtureRequest, plimsoll_command: str, tmp_path
 
     def run(*arguments: str, env: dict[str, str] | None = None, timeout: float = 600) -> Run:
         report = tmp_path / "report.json"
-        # Other variables, and torch's kind of allocator, are read by the import.
+        # The import of torch reads other variables, and the kind of allocator.
         read_later = all(name.startswith(("PLIMSOLL_", "TORCHINDUCTOR_")) for name in env or ())
         is_free = is_warm and read_later and not any("backend:" in str(argument) for argument in arguments)
         home = {"PLIMSOLL_HOME": str(request.getfixturevalue("warm_home"))} if is_free else {}

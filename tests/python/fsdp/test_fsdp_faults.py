@@ -1,5 +1,4 @@
-"""A rank that is killed in the middle of training: the others end with an error that names the collective and the module,
-and do not hang."""
+"""A rank is killed during training: the other ranks do not hang, and end with an error that names collective and module."""
 
 import os
 import re
@@ -15,7 +14,7 @@ BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PROGRAM = BUILD / "tests" / "programs" / "fsdp_fault"
 PATIENCE = 40  # Seconds; the program's own timeout for a collective is 20.
 
-# The root's own parameters have no name of a module below it.
+# The root's own parameters belong to no submodule, so there is no name.
 NAMED = re.compile(
     r"(all_gather_single|reduce_scatter_single|all_reduce) for (the root module|[\w.]+) on rank \d of the group of ranks .* failed: "
 )
@@ -43,7 +42,7 @@ def start(world, options):
 def test_others_end_with_an_error_that_names_the_collective(world, options, killed):
     ranks = start(world, options)
     try:
-        # Rank 0 hosts the store, which the others need no more once they train.
+        # Rank 0 hosts the store; the other ranks do not need it once they train.
         victim = ranks[0 if killed == "first" else -1]
         while victim.stdout.readline() != "step 3\n":
             assert victim.poll() is None, victim.stderr.read()

@@ -1,5 +1,5 @@
-"""C++ FSDP2 takes and gives back memory as Python's does, event by event, on the pretend GPU: from the sharding of the model
-through three steps, as one rank of 1 to 1000."""
+"""C++ FSDP2 has the same allocation events as Python's on the pretend GPU: from the sharding of the model through three steps,
+as one rank of 1 to 1000."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reas
 
 
 def start(command, cases, folder, env=None):
-    """A process that writes a line for each case; `lines_of` waits for it."""
+    """Starts a process that writes a line for each case; `lines_of` waits for it."""
     name = folder / f"{len(list(folder.iterdir()))}"
     name.with_suffix(".cases").write_text("\n".join(cases) + "\n")
     with name.with_suffix(".cases").open() as read, name.with_suffix(".json").open("w") as written:
@@ -47,14 +47,14 @@ def lines_of(process, cases, name):
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """What ours and torch's did in each case."""
+    """The events of our FSDP2 and of torch's in each case."""
     folder = tmp_path_factory.mktemp("fsdp")
     ours = lines_of(*start([PROGRAM], list(CASES), folder))
     return ours, ANSWERS.ask(CASES, lambda cases: asked(cases, folder))
 
 
 def asked(cases, folder):
-    """torch is imported once for a few, and for many once for half of them."""
+    """Few cases run in one process; many cases run in two, because each process imports torch."""
     oracle, size = needs.python(ORACLE), max(10, (len(cases) + 1) // 2)
     parts = [cases[first : first + size] for first in range(0, len(cases), size)]
     processes = [start(oracle, part, folder, needs.pretend_gpu()) for part in parts]
@@ -62,8 +62,8 @@ def asked(cases, folder):
 
 
 def comparable(found):
-    """Frees with no allocation between them are sorted: C++ destroys the variables of a function last to first, Python
-    first to last, and the allocator is the same after either. How a model is torn down at the end is each language's own."""
+    """Sorts frees that have no allocation between them: C++ destroys the variables of a function last to first, Python first
+    to last, with the same result. The order in which a model is destroyed at the end also depends on the language."""
     drop = found["phases"].index("drop")
     events = [event for event in found["events"] if event[0] < drop]
     result = []
@@ -81,7 +81,7 @@ def named(found, event):
 
 
 def differences(ours, theirs, before=4, after=10):
-    """The first difference with its surroundings, ours and torch's side by side."""
+    """The first difference in context, ours beside torch's."""
     one, other = comparable(ours), comparable(theirs)
     index = next(i for i, (a, b) in enumerate(itertools.zip_longest(one, other)) if a != b)
     first = max(0, index - before)
@@ -92,7 +92,7 @@ def differences(ours, theirs, before=4, after=10):
 
 
 @pytest.mark.parametrize("line", CASES, ids=CASES.values())
-def test_allocations_are_torchs_to_the_event(both, line):
+def test_allocation_events_equal_torchs(both, line):
     ours, theirs = (side[line] for side in both)
     assert ours["phases"] == theirs["phases"]
     if comparable(ours) != comparable(theirs):
@@ -100,12 +100,12 @@ def test_allocations_are_torchs_to_the_event(both, line):
 
 
 @pytest.mark.parametrize("line", CASES, ids=CASES.values())
-def test_nothing_is_left_when_the_model_is_gone(both, line):
+def test_a_freed_model_leaves_no_memory(both, line):
     assert [side[line]["left"] for side in both] == [0, 0]
 
 
-def test_pinned_memory_is_torchs(both):
-    """At the beginning of each phase, counted from the first."""
+def test_pinned_memory_equals_torchs(both):
+    """At the start of each phase, relative to the first phase."""
 
     def grown(found):
         return [[now - first for now, first in zip(bytes, found["pinned"][0])] for bytes in found["pinned"]]
@@ -121,7 +121,7 @@ def test_pinned_memory_is_torchs(both):
 
 
 def test_the_configurations_differ_in_what_they_allocate(both):
-    """So that equality above is not equality of nothing."""
+    """Without this, the equality above could hold for empty output."""
     lines = [line for line in CASES if line.startswith("world=8 rank=0 ")]
     alike = Counter(json.dumps(comparable(both[1][line])) for line in lines)
     assert all(len(comparable(both[1][line])) > 300 for line in lines)

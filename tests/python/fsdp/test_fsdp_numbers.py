@@ -1,5 +1,5 @@
-"""C++ FSDP2 computes what Python's does: losses, gradients and parameters of 2 and 4 gloo processes, to the bit in each of
-up to ten steps; and what training in one process does, within torch's own tolerance."""
+"""C++ FSDP2 computes the numbers of Python's: losses, gradients and parameters of 2 and 4 gloo processes are equal to the bit in
+each of up to ten steps. They equal training in one process within torch's own tolerance."""
 
 import itertools
 import json
@@ -75,7 +75,7 @@ def ours():
 
 
 def first_difference(ours, theirs):
-    """Where, ours, torch's: the first difference in the order of training."""
+    """(place, ours, torch's) of the first difference in the order of training."""
     for rank, (one, other) in enumerate(zip(ours, theirs)):
         if one["shapes"] != other["shapes"]:
             return f"rank {rank}: shapes of the shards", one["shapes"], other["shapes"]
@@ -95,7 +95,7 @@ def first_difference(ours, theirs):
 
 
 @pytest.mark.parametrize("line", CASES, ids=CASES.values())
-def test_losses_gradients_and_parameters_are_torchs_to_the_bit(ours, torchs, line):
+def test_losses_gradients_and_parameters_equal_torchs_to_the_bit(ours, torchs, line):
     assert len(ours[line]) == len(torchs[0][line]) == int(fsdp_cases.words_of(line)["world"])
     difference = first_difference(ours[line], torchs[0][line])
     if difference is not None:
@@ -108,8 +108,8 @@ def close(one, other):
 
 
 @pytest.mark.parametrize("line", REFERENCES, ids=[CASES[line] for line in REFERENCES])
-def test_one_process_gives_the_same_within_torchs_tolerance(torchs, line):
-    """Of torch's numbers, which ours are to the bit."""
+def test_training_in_one_process_agrees_within_torchs_tolerance(torchs, line):
+    """For torch's numbers, which equal ours to the bit."""
     ranks, reference = torchs[0][line], torchs[1][line]
     for rank, losses in zip(ranks, reference["last_losses"]):
         assert close(rank["last_losses"], losses)
@@ -119,8 +119,8 @@ def test_one_process_gives_the_same_within_torchs_tolerance(torchs, line):
     assert not far
 
 
-def test_training_does_something(torchs):
-    """So that equality above is not equality of nothing."""
+def test_training_changes_the_parameters(torchs):
+    """Without this, the equality above could hold for empty output."""
     for line, ranks in torchs[0].items():
         steps = int(fsdp_cases.words_of(line)["steps"])
         assert len({json.dumps(step) for step in ranks[0]["gradients"]}) == steps >= 3, line

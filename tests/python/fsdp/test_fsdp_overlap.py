@@ -1,6 +1,5 @@
-"""C++ FSDP2 puts on the streams of the pretend GPU what Python's does, in the same order: each copy, kernel, product and
-collective, each event that is recorded and each wait for it. So what may run beside what is the same, and each wait that
-torch makes is made."""
+"""C++ FSDP2 puts the same work on the streams of the pretend GPU as Python's, in the same order: each copy, kernel, matrix product
+and collective, each recorded event and each wait. So the possible overlap is the same, and no wait is missing."""
 
 import itertools
 import json
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.recorded, pytest.mark.skipif(WHY_NOT is not None, reas
 
 
 def run(command, cases, folder, env=None):
-    """{case: what happened, as `comparable` has it}."""
+    """{case: its work in the form of `comparable`}."""
     done = subprocess.run(
         [*command, str(folder)], input="\n".join(cases) + "\n", capture_output=True, text=True, timeout=600,
         env={**os.environ, **(env or {})},
@@ -38,7 +37,7 @@ def run(command, cases, folder, env=None):
 
 
 def happenings(prefix, phases):
-    """(phase, what, stream, mark, communicator) for each thing that happened in a case."""
+    """(phase, kind, stream, mark, communicator) for each piece of work of a case."""
     found = []
     for number, phase in enumerate(phases):
         for text in prefix.with_name(f"{prefix.name}.{number}").read_text().splitlines():
@@ -52,8 +51,8 @@ def happenings(prefix, phases):
 
 
 def comparable(line, prefix, phases):
-    """Streams, marks and groups by the order in which they come. Alone, torch records an event for each all-gather that there is
-    none of, and waits for none of them: of one rank, records that nobody waits for are left out."""
+    """Streams, marks and groups numbered by first use. On one rank torch records an event for an all-gather that does not run,
+    and never waits for it: for one rank, events without a wait are left out."""
     found = happenings(prefix, phases)
     alone = fsdp_cases.words_of(line)["world"] == "1"
     waited = {mark for _, what, _, mark, _ in found if what.startswith(("wait", "synchronize"))}
@@ -90,19 +89,19 @@ def first_difference(ours, theirs, before=6, after=10):
 
 
 @pytest.mark.parametrize("line", CASES, ids=CASES.values())
-def test_work_records_and_waits_are_torchs(both, line):
+def test_work_events_and_waits_equal_torchs(both, line):
     ours, theirs = (side[line] for side in both)
     if ours != theirs:
         pytest.fail("\n".join([line, *first_difference(ours, theirs)]), pytrace=False)
 
 
-def test_there_is_something_to_compare(both):
+def test_each_case_has_work_to_compare(both):
     line = next(line for line, name in CASES.items() if name == "fp32, rank 0 of 8")
     kinds = {text.split(": ", 1)[1].split(" ")[0] for text in both[0][line]}
     assert {"record", "wait", "launch", "gemm", "collective"} <= kinds
 
 
-def test_groups_are_told_apart(both):
+def test_communicators_of_different_groups_are_distinct(both):
     """With HSDP parameters are sharded in one group of ranks, and gradients reduced in another."""
     line = next(line for line, name in CASES.items() if name == "hsdp, rank 0 of 8")
     groups = {}

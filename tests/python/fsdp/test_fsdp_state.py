@@ -1,5 +1,5 @@
-"""Files of state that C++ FSDP2 writes hold what Python's FSDP2 has after the same training, in a format that others read;
-and what others write, it reads. The reader here knows nothing but the format's description."""
+"""Checkpoint files of C++ FSDP2 hold the state of Python's FSDP2 after the same training, and it reads files of other programs. The
+reader in this test follows only the description of the format."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def read_file(path):
 
 
 def write_file(path, tensors):
-    """Back to back in the order given, from whatever offset the header's length makes: others do not align it."""
+    """Writes tensors back to back in the given order, after the header without alignment, as other programs do."""
     header, offset = {}, 0
     for name, (dtype, shape, values) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(values)]}
@@ -91,7 +91,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def saved(folder):
-    """Of each case, the folder that all ranks saved into: whole, split and sharded."""
+    """For each case, the folder that all ranks saved into: full, split and sharded."""
     found = {}
     for world in (2, 4):
         lines = []
@@ -141,7 +141,7 @@ def test_the_full_file_holds_torchs_full_tensors_to_the_bit(saved, torchs, name)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_split_files_and_their_index_hold_the_same(saved, name):
+def test_the_split_files_and_their_index_hold_the_same_tensors(saved, name):
     folder = saved[CASES[name]]
     whole, _ = read_file(folder / "full" / "model.safetensors")
     index = json.loads((folder / "split" / "model.safetensors.index.json").read_text())
@@ -152,7 +152,7 @@ def test_the_split_files_and_their_index_hold_the_same(saved, name):
 
 
 def assembled(files):
-    """Whole tensors from the ranks' files, by what they say of the place of each shard."""
+    """Full tensors from the ranks' files, placed by the files' metadata."""
     pieces = {}
     for tensors, metadata in files:
         for name, (dtype, shape, values) in tensors.items():
@@ -165,7 +165,7 @@ def assembled(files):
         rows = 1
         for size in note["shape"][: note["dim"]]:
             rows *= size
-        # A row of the whole is the rows of its parts, one after the other.
+        # A row of the full tensor is the concatenation of the rows of its parts.
         split = [
             [values[i * len(values) // rows : (i + 1) * len(values) // rows] for i in range(rows)]
             for _, _, _, _, values in parts
@@ -175,7 +175,7 @@ def assembled(files):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_ranks_files_hold_the_same(saved, name):
+def test_the_ranks_files_hold_the_same_tensors(saved, name):
     folder = saved[CASES[name]]
     whole, _ = read_file(folder / "full" / "model.safetensors")
     files = [read_file(path) for path in sorted((folder / "sharded").iterdir())]
@@ -184,13 +184,15 @@ def test_the_ranks_files_hold_the_same(saved, name):
 
 
 @pytest.mark.parametrize("dtype", ["F32", "F64", "BF16"])
-def test_what_another_program_wrote_is_read(saved, folder, dtype):
+def test_files_of_another_program_are_read(saved, folder, dtype):
     """Unaligned, in another order, in another dtype, on another number of ranks."""
     line = CASES["fp32, 2 ranks"]
     tensors, _ = read_file(saved[line] / "full" / "model.safetensors")
     expected, given = {}, {}
     for number, (name, (_, shape, values)) in enumerate(sorted(tensors.items(), reverse=True)):
-        numbers = [(i * 37 + number * 11) % 128 - 64 for i in range(len(values) // 4)]  # BF16 has them all
+        numbers = [
+            (i * 37 + number * 11) % 128 - 64 for i in range(len(values) // 4)
+        ]  # BF16 represents all of them exactly
         floats = struct.pack(f"<{len(numbers)}f", *numbers)
         expected[name] = ("F32", shape, floats)
         other = {

@@ -1,13 +1,13 @@
-"""FSDPMemTracker in C++ against torch's own in Python, around the same training step under FSDP2 on the pretend GPU: every
-category of every state of every FSDP module, and at points of the step, in bytes.
+"""FSDPMemTracker in C++ against torch's own in Python, around the same training step under FSDP2 on the pretend GPU: each
+category of each state of each FSDP module, and at points of the step, in bytes.
 
-Both see the same memory at the same instants. They differ in two things:
+Both see the same memory at the same instants. They differ in two ways:
 
-*Names.* Ours names memory when it is taken, torch's at the end of a stage: until then it is an Activation in forward, Temp in
-backward, OptState in an optimizer's step. `naming` lists what may have which of these names, state by state.
+*Names.* Ours names memory at its allocation, torch's at the end of a stage: until then it is an Activation in forward, Temp in
+backward, OptState in an optimizer's step. `naming` lists the categories that may have these names, state by state.
 
-*What is inside of operators.* Ours sees it, torch's sees the outputs of operators. So the totals of peaks are compared with
-what the allocator counted while torch's ran.
+*Memory inside operators.* Ours sees it; torch's sees only the outputs of operators. So the totals of peaks are compared with the
+allocator's count during torch's run.
 """
 
 import json
@@ -30,7 +30,7 @@ LARGE = {line: name for line, name in CASES.items() if "large=1" in line}
 SMALL = {line: name for line, name in CASES.items() if line not in LARGE}
 IN_BOTH_LANGUAGES = {**CASES, **fsdp_cases.drop_in_cases()}
 
-WORKSPACES = 2 * (32 << 20)  # cuBLAS's, of this thread and of autograd's
+WORKSPACES = 2 * (32 << 20)  # cuBLAS's workspaces of this thread and of autograd's thread
 
 TORCHS = (
     "Sharded Param", "Unsharded Param", "Buffer", "Sharded Grad", "Unsharded Grad", "Activation", "Temp", "All Gather",
@@ -54,76 +54,76 @@ def run(command, cases, env=None):
 
 @pytest.fixture(scope="module")
 def ours():
-    """What the tracker in C++ saw of FSDP2 in C++ in each case."""
+    """The report of the C++ tracker on C++ FSDP2 in each case."""
     return run([str(PROGRAM)], IN_BOTH_LANGUAGES)
 
 
 @pytest.fixture(scope="module")
 def both(ours):
-    """What ours and torch's saw."""
+    """The reports of our tracker and of torch's."""
     return ours, ANSWERS.ask(CASES, lambda cases: run(needs.python(ORACLE), cases, needs.pretend_gpu()))
 
 
 @pytest.fixture(scope="module")
 def ours_in_both_languages(ours):
-    """And the drop-in, of torch's FSDP2 in Python."""
+    """The same, and the report of the drop-in on torch's FSDP2 in Python."""
     environment = {**needs.pretend_gpu(), "PYTHONPATH": str(needs.HOME / "python")}
     return ours, run(needs.python(DROP_IN), IN_BOTH_LANGUAGES, environment)
 
 
 def books(snapshot, device):
-    """{category: bytes} of what there is; workspaces, which torch's tracker does not see, are no part of the total."""
+    """{category: bytes} without empty categories. The total excludes workspaces, which torch's tracker does not see."""
     found = {category: bytes for category, bytes in snapshot.get(device, {}).items() if bytes and category != "Active"}
     found["Total"] = found.get("Total", 0) - found.pop("Workspace", 0)
     return found
 
 
 def modules_of(found, key="modules"):
-    """fully_shard makes of a class Block one that is called FSDPBlock; in C++ classes stay what they are. Modules that were sharded
-    together go by all of their names."""
+    """The C++ name for a name in Python: fully_shard renames class Block to FSDPBlock, C++ keeps class names. Modules that were
+    sharded together have all of their names."""
     return {re.sub(r"(^|, )FSDP", r"\1", name): module for name, module in found[key].items()}
 
 
 class Naming(NamedTuple):
-    """What torch's tracker calls memory that it does not know yet, and of what ours may say more."""
+    """The name that torch's tracker gives to memory it has not categorised yet, and our more exact categories."""
 
     unnamed: str
     may_be: frozenset = frozenset()
 
 
 def naming(case, state):
-    """The differences in names, all of them. In every other category bytes are equal."""
+    """All differences in names. In each other category the bytes are equal."""
     words = fsdp_cases.words_of(case)
     if state in FORWARD:
-        # An instant within Pre-Forward: torch's names whole parameters when it is over, and what they are gathered into when
-        # the all-gather begins.
+        # An instant within Pre-Forward: torch's names unsharded parameters at its end, and all-gather buffers when the
+        # all-gather starts.
         return Naming("Activation", frozenset({"Unsharded Param", "All Gather"} if state == "Peak Forward" else ()))
     if state == "optimizer":
-        # torch's calls all that is made in an optimizer's step its state.
+        # torch's counts all allocations of an optimizer's step as its state.
         return Naming("OptState", frozenset({"Temp"}))
     unknown = set()
     if words.get("wrap") != "root" or "Post-Backward" not in state:
-        # torch's names gradients of whole parameters when Post-Backward of their module begins, ours when they come: those of
-        # a module whose backward is under way, as the root's is nearly all the time.
+        # torch's names unsharded gradients when Post-Backward of their module starts, ours at once: so those of a module in
+        # backward differ, as the root is nearly all the time.
         unknown |= {"Unsharded Grad"}
     if words["world"] == "1":
-        # Alone there is nothing to reduce: it is a copy, and torch's does not see a reduce-scatter.
+        # One rank has nothing to reduce: the reduction is a copy, and torch's sees no reduce-scatter.
         unknown |= {"Reduce Scatter"}
     if "prefetch" in words:
-        # What modules are told to prefetch in backward is gathered when Pre-Backward is over, as torch's sees it.
+        # Prefetched parameters are gathered at the end of Pre-Backward in torch's view.
         unknown |= {"All Gather"}
     if state == "Peak Backward":
-        # An instant within Pre-Backward or Post-Backward: torch's names what is gathered into and what is reduced from when
-        # the collective begins, what it is reduced to when Post-Backward is over, and what is cast for an all-gather never.
+        # An instant within Pre-Backward or Post-Backward: torch's names the buffers of a collective when it starts, the result
+        # of a reduction at the end of Post-Backward, and the casts for an all-gather never.
         unknown |= {"All Gather", "All Gather Input", "Reduce Scatter", "Reduce Scatter Output"}
         if "checkpoint" in words and words.get("wrap") == "root":
-            # Of a checkpoint inside of an FSDP module torch's does not know that it makes activations again.
+            # torch's does not know that a checkpoint inside an FSDP module makes activations again.
             unknown |= {"Activation"}
     return Naming("Temp", frozenset(unknown))
 
 
 def differences(ours, torchs, names):
-    """Categories in which the two differ by more than names, each as a line."""
+    """A line for each category in which the two differ by more than names."""
     wrong = {}
     for category in ({*ours, *torchs} | {"Total"}) - {names.unnamed}:
         more = ours.get(category, 0) - torchs.get(category, 0)
@@ -146,9 +146,9 @@ def fail_if(different, case):
 
 
 def unwound(case, ours):
-    """A recomputation ends by an exception, as soon as it has what was asked for. In C++ the variables of the forwards that it
-    passes are gone when it comes to the module's hook, in Python their frames still hold them. Where Llama's norms compute in
-    another type than the parameters', one hidden state is in no other hands: this is ours with it."""
+    """Our report with one hidden state added. A recomputation ends by an exception once it has the saved tensors. When it
+    reaches the module's hook, C++ has destroyed the variables of the forwards, but Python's frames still hold them. If
+    Llama's norms compute in another type than the parameters', only such a frame holds one hidden state."""
     words = fsdp_cases.words_of(case)
     if words["model"] != "llama" or "param" not in words:
         return ours
@@ -161,7 +161,7 @@ def unwound(case, ours):
 
 
 def paired(case, ours, torchs):
-    """(module, state, call, ours, torch's) for all that both have; checks that both have the same."""
+    """(module, state, call, ours, torch's) for each state; checks that both have the same states."""
     mine, theirs = modules_of(ours), modules_of(torchs)
     assert mine.keys() == theirs.keys()
     for name, states in theirs.items():
@@ -169,7 +169,7 @@ def paired(case, ours, torchs):
         for state, snapshots in states.items():
             found = mine[name][state]
             if "times=" in case and state in ("Before Pre-Forward", "Peak Forward"):
-                # torch's has only the first of several calls, and one peak for all of them.
+                # torch's has only the first of several calls, and one peak for all calls.
                 assert len(snapshots) == 1 <= len(found), (name, state)
                 highest = max(found, key=lambda snapshot: books(snapshot, "cuda:0")["Total"])
                 found = [highest if "Peak" in state else found[0]]
@@ -179,7 +179,7 @@ def paired(case, ours, torchs):
 
 
 @pytest.mark.parametrize("case", SMALL, ids=SMALL.values())
-def test_every_instant_is_torchs_in_every_category(both, case):
+def test_each_instant_equals_torchs_in_each_category(both, case):
     ours, torchs = (side[case] for side in both)
     different = {}
     assert ours["points"].keys() == torchs["points"].keys()
@@ -198,7 +198,7 @@ def test_every_instant_is_torchs_in_every_category(both, case):
 
 
 def phase_of(peak):
-    """The part of the step in which its peak is."""
+    """The part of the step that has the peak."""
     if peak.get("OptState"):
         return "optimizer"
     backward = ("Temp", "Unsharded Grad", "Sharded Grad", "Reduce Scatter")
@@ -206,13 +206,13 @@ def phase_of(peak):
 
 
 def compare_peak(case, state, ours, torchs, highest, elsewhere=False):
-    """Lines of what is wrong. The total is the allocator's; the categories are torch's, and besides them what is inside of the
-    operator that made the peak, without a name: the tables of pointers of FSDP's copies, most often. `elsewhere`: where ours is
-    higher it may be another instant."""
+    """A line for each defect. The total must equal the allocator's; the categories torch's, plus unnamed memory inside the
+    operator of the peak, mostly the pointer tables of FSDP's copies. `elsewhere`: a higher peak of ours may be at another
+    instant."""
     if ours["Total"] != highest:
         return [f"    ours {ours['Total']:>9}  the allocator's {highest:>9}  torch's {torchs['Total']:>9}"]
     inside = ours["Total"] - torchs["Total"]
-    # Inside of its backward, attention needs more than torch's sees of any other instant of a Llama.
+    # Attention needs more memory inside its backward than torch's sees at any other instant of a Llama.
     if inside > 0 and (elsewhere or ("model=llama" in case and state == "Peak Backward")):
         lasting = {"Sharded Param", "Buffer", "Inputs"}
         ours, torchs = ({name: bytes for name, bytes in side.items() if name in lasting} for side in (ours, torchs))
@@ -223,7 +223,7 @@ def compare_peak(case, state, ours, torchs, highest, elsewhere=False):
 
 
 @pytest.mark.parametrize("case", SMALL, ids=SMALL.values())
-def test_every_peak_is_the_allocators_and_torchs_but_for_the_inside_of_operators(both, case):
+def test_each_peak_equals_the_allocators_and_torchs_except_memory_inside_operators(both, case):
     ours, torchs = (side[case] for side in both)
     highest = modules_of(torchs, "highest_of")
     different = {}
@@ -234,7 +234,7 @@ def test_every_peak_is_the_allocators_and_torchs_but_for_the_inside_of_operators
             if lines:
                 different[name, state, call] = lines
     a, b = books(ours["peak"], "cuda:0"), books(torchs["peak"], "cuda:0")
-    # What torch's has in forward may be in backward once more, and there with a table.
+    # The peak that torch's has in forward may occur again in backward, with a pointer table.
     lines = compare_peak(case, phase_of(b), a, b, torchs["highest"], elsewhere=phase_of(a) != phase_of(b))
     if lines:
         different["the step", phase_of(b)] = lines
@@ -242,7 +242,7 @@ def test_every_peak_is_the_allocators_and_torchs_but_for_the_inside_of_operators
 
 
 @pytest.mark.parametrize("case", CASES, ids=CASES.values())
-def test_every_total_is_what_the_allocator_counts_in_torchs_training(both, case):
+def test_each_total_equals_the_allocators_count_in_torchs_training(both, case):
     ours, torchs = (side[case] for side in both)
     highest = modules_of(torchs, "highest_of")
     expected = {point: snapshot["cuda:0"]["Active"] for point, snapshot in torchs["points"].items()}
@@ -255,8 +255,8 @@ def test_every_total_is_what_the_allocator_counts_in_torchs_training(both, case)
     assert found == expected
 
 
-def test_torchs_totals_are_the_allocators_but_for_blocks_that_it_does_not_split(both):
-    """What is left of a large block stays with it where it is less than 1 MiB: ours counts it, torch's does not."""
+def test_torchs_totals_equal_the_allocators_except_unsplit_blocks(both):
+    """The allocator does not split off a rest of less than 1 MiB from a large block: ours counts the rest, torch's does not."""
 
     def unsplit(torchs):
         snapshots = [snapshot for states in torchs["modules"].values() for state, all in states.items()
@@ -267,8 +267,8 @@ def test_torchs_totals_are_the_allocators_but_for_blocks_that_it_does_not_split(
     assert max(max(unsplit(both[1][case])) for case in LARGE) > 0
 
 
-def test_the_cases_differ_in_what_torchs_tracker_says(both):
-    """So that equality above is not equality of nothing."""
+def test_torchs_reports_differ_between_the_cases(both):
+    """Without this, the equality above could hold for empty output."""
     alike = {json.dumps([torchs["peak"], torchs["modules"]]) for torchs in both[1].values()}
     assert len(alike) > 0.9 * len(CASES)
     named = {category for torchs in both[1].values() for states in torchs["modules"].values() for snapshots in states.values()
@@ -283,17 +283,17 @@ def with_state_as_temp(snapshot):
 
 
 def lasting_on_cpu(snapshot):
-    """In Python a number that a tensor is multiplied by becomes a tensor of 8 bytes, which autograd keeps; in C++ it stays a number."""
+    """Multiplying a tensor by a number: Python makes a tensor of 8 bytes, which autograd keeps; in C++ it stays a number."""
     made = ("Activation", "Temp", "Total")
     return {category: bytes for category, bytes in books(snapshot, "cpu").items() if category not in made}
 
 
 @pytest.mark.parametrize("case", IN_BOTH_LANGUAGES, ids=IN_BOTH_LANGUAGES.values())
-def test_the_drop_in_sees_in_torchs_fsdp_what_is_seen_in_ours(ours_in_both_languages, case):
-    """Every category, at every point of the step and in every state of every FSDP module."""
+def test_the_drop_in_reports_torchs_fsdp_as_the_cpp_tracker_reports_ours(ours_in_both_languages, case):
+    """Each category, at each point of the step and in each state of each FSDP module."""
     ours, drop_in = (side[case] for side in ours_in_both_languages)
     assert books(drop_in["peak"], "cuda:0")["Total"] == drop_in["highest"] - WORKSPACES
-    # The last of an optimizer's state is named in C++ when it is there, in Python while it is made: a peak may be between.
+    # C++ names the last optimizer state after its allocation, Python during it: a peak may lie between.
     places = {"the peak": tuple({"cuda:0": with_state_as_temp(side["peak"])} for side in (ours, drop_in))}
     assert ours["points"].keys() == drop_in["points"].keys()
     for point, snapshot in drop_in["points"].items():
@@ -316,8 +316,8 @@ def test_the_drop_in_sees_in_torchs_fsdp_what_is_seen_in_ours(ours_in_both_langu
     fail_if(different, case)
 
 
-def test_what_torchs_tracker_does_not_follow_is_in_the_cases(ours_in_both_languages):
-    """So that equality above is not equality of nothing."""
+def test_the_cases_cover_features_that_torchs_tracker_does_not_support(ours_in_both_languages):
+    """Without this, the equality above could hold for empty output."""
     found = {
         (device, category)
         for case in fsdp_cases.drop_in_cases()

@@ -1,4 +1,4 @@
-"""C++ checkpoints take and give back memory as torch.utils.checkpoint does, event by event, on the pretend GPU.
+"""C++ checkpoints have the same allocation events as torch.utils.checkpoint on the pretend GPU.
 
 Run as a program, this file is torch's side: it reads the kinds of checkpoints from standard input as
 nn_checkpoint_trace does, and prints the same lines.
@@ -164,8 +164,8 @@ def events_of(command, env=None):
 
 
 def comparable(events):
-    """Frees with no allocation between them are sorted: C++ destroys the variables of a function last to first, Python
-    first to last, and the allocator is the same after either. Addresses count from the first."""
+    """Sorts frees that have no allocation between them: C++ destroys the variables of a function last to first, Python first
+    to last, with the same result. Addresses are relative to the first."""
     first = events[0][1]
     result = []
     for is_free, group in itertools.groupby(events, lambda event: event[0] == "free_completed"):
@@ -187,14 +187,14 @@ def differences(ours, theirs, around=3):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_allocations_are_torchs_to_the_event(both, kind):
+def test_allocation_events_equal_torchs(both, kind):
     ours, theirs = (side[kind] for side in both)
     if ours != theirs:
         pytest.fail("\n".join(["      ours, torch's", *differences(ours, theirs)]))
 
 
-def test_the_kinds_differ_in_what_they_allocate(both):
-    """So that equality above is not equality of nothing."""
+def test_the_kinds_of_checkpoints_differ_in_their_allocations(both):
+    """Without this, the equality above could hold for empty output."""
     ours, _ = both
     assert len({json.dumps(ours[kind]) for kind in CHECKPOINTS}) == len(CHECKPOINTS)
     assert all(len(ours[kind]) > 300 for kind in KINDS)

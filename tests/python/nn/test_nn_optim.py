@@ -1,8 +1,8 @@
 """The optimizers and clip_grad_norm_ of `nn` against torch's: numbers on CPU equal to the bit, allocations on the
 pretend GPU equal to the event (action, address and requested size).
 
-Run as a script it is the oracle: it does with torch.optim what tests/nn/programs/nn_optim_trace.cpp does with ours, for
-the cases on standard input.
+Run as a script this file is the oracle: it runs the cases on standard input with torch.optim, as tests/nn/programs/nn_optim_trace.cpp
+runs them with ours.
 """
 
 import itertools
@@ -27,7 +27,7 @@ def case(**words):
 
 
 def matrix(**lists):
-    """Every combination of the given values; a value that is "" leaves its key out."""
+    """Each combination of the given values; a value "" leaves its key out."""
     for values in itertools.product(*lists.values()):
         yield {key: value for key, value in zip(lists, values) if value != ""}
 
@@ -66,7 +66,7 @@ def number_cases():
     return cases
 
 
-# Sizes that are not powers of two and cross the allocator's small-block border, so that no two look alike.
+# Different sizes, not powers of two, on both sides of the allocator's limit for small blocks.
 CARD = "f32:300x40+f32:+bf16:5000+f32:1100x300+bf16:70x90+f32:129"
 CARD_TWO_GROUPS = "f32:300x40+bf16:5000|f32:1100x300+f32:"
 
@@ -173,7 +173,7 @@ def train(torch, words, dump):
                     dump(f"{step}.{index}.{name}", state)
             state = None
         optimizer.zero_grad(set_to_none=bool(int(words.get("set_to_none", 1))))
-    # The program's own order of letting go: the list, the optimizer's state, then its parameters.
+    # Freed in the program's order: the list, the optimizer's state, then its parameters.
     param = None
     params.clear()
 
@@ -245,7 +245,7 @@ def lines_of(command, cases, env=None):
 
 @pytest.fixture(scope="module")
 def both():
-    """What ours and torch's optimizers did in each case; torch is imported once for all."""
+    """The output of our optimizers and of torch's in each case; one process imports torch for all cases."""
     cases = number_cases() + (memory_cases() if has_cuda_build() else [])
     assert len(set(cases)) == len(cases)
     ours = relative(lines_of([PROGRAM], cases))
@@ -256,7 +256,7 @@ def both():
 
 
 def relative(found):
-    """Addresses counted from a case's first: where the pretend GPU's memory begins differs from process to process."""
+    """Addresses relative to the case's first, because the pretend GPU's memory starts elsewhere in each process."""
     for name, lines in found.items():
         if "device=cuda" in name:
             first = lines[0][1]
@@ -276,14 +276,14 @@ def differences(both, cases):
     return {name: first_difference(ours[name], theirs[name]) for name in cases if ours[name] != theirs[name]}
 
 
-def test_parameters_states_gradients_and_norms_are_torchs_to_the_bit(both):
+def test_parameters_states_gradients_and_norms_equal_torchs_to_the_bit(both):
     ours, _ = both
     assert differences(both, number_cases()) == {}
     assert all(len(ours[name]) > 6 for name in number_cases())
 
 
 @pytest.mark.skipif(why_not() is None and not has_cuda_build(), reason="torch is not a CUDA build")
-def test_allocations_and_frees_are_torchs_to_the_event(both):
+def test_allocation_events_equal_torchs(both):
     ours, _ = both
     assert differences(both, memory_cases()) == {}
     for name in memory_cases():
@@ -296,8 +296,8 @@ def test_allocations_and_frees_are_torchs_to_the_event(both):
         assert live == {}, name
 
 
-def test_the_forms_differ_in_what_they_allocate(both):
-    """So that equality above is not equality of nothing."""
+def test_the_forms_of_an_optimizer_differ_in_their_allocations(both):
+    """Without this, the equality above could hold for empty output."""
     if not has_cuda_build():
         pytest.skip("torch is not a CUDA build")
     ours, _ = both

@@ -1,4 +1,4 @@
-"""Large tensors on the CPU that take memory and no time: what an operator gives is allocated and not computed, and never touched."""
+"""Large tensors on the CPU that take memory but no time: the results of operators are allocated, and not computed or written."""
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -10,12 +10,12 @@ VIEWS_BY_ANOTHER_NAME = {torch.ops.aten._unsafe_view.default}
 
 
 class AllocateOnly(TorchDispatchMode):
-    """While it is entered. Views are views, what is written in place stays where it is, and small tensors have their values."""
+    """Active while entered. Views stay views, in-place operators return their tensor, and small tensors are computed."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if any(kind is DTensor for kind in types):
-            return NotImplemented  # Its operators on shards come by themselves.
+            return NotImplemented  # Its operators on shards are dispatched again.
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         schema = func._schema
         computed = all(tensor.nbytes < LARGE for tensor in tensors) or any(tensor.is_meta for tensor in tensors)

@@ -1,10 +1,10 @@
-"""What torch's profiler hears of the CPU's allocator, for tests that compare with it."""
+"""The peak of the CPU's allocator, from torch's profiler."""
 
 import torch
 
 
 def peak_on_cpu(run):
-    """What CPU memory run() takes at most beyond what there was, as torch's profiler hears of it from the allocator."""
+    """The peak of CPU memory that run() allocates, from the profiler's events of the allocator."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         run()
     events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]

@@ -1,5 +1,5 @@
-"""A call or more into each of the vendor's libraries, under `plimsoll run`. What torch has in its newest versions alone is
-called where it is there."""
+"""One or more calls into each of the vendor's libraries, under `plimsoll run`. Features of the newest torch are called if they
+exist."""
 
 import os
 import tempfile
@@ -71,10 +71,12 @@ def files():  # cuFile
     try:
         gds("gds_register_buffer")(source.untyped_storage())
     except RuntimeError as error:
-        if "not supported on this platform" in str(error):  # Older builds are without it.
+        if "not supported on this platform" in str(error):  # Older builds do not have it.
             return
         raise
-    with tempfile.TemporaryDirectory(dir=".") as folder:  # not in memory: such files cannot be opened for direct access
+    with tempfile.TemporaryDirectory(
+        dir="."
+    ) as folder:  # not on a memory file system, which does not support direct access
         name = os.path.join(folder, "storage")
         file = gds("GdsFile")(name, os.O_CREAT | os.O_RDWR)
         file.save_storage(source.untyped_storage(), offset=0)

@@ -1,10 +1,10 @@
-"""torch's side of test_fsdp_memory.py: what Python FSDP2 takes and gives back on the pretend GPU, as one rank of many.
+"""torch's side of test_fsdp_memory.py: the allocation events of Python FSDP2 on the pretend GPU, as one rank of many.
 
 Cases on standard input, one a line, with words `world` and `rank`; one line of JSON for each on standard output:
 
     {"phases": [names], "events": [[phase, action, segment, offset, bytes, stream], …], "left": bytes, "pinned": […]}
 
-A segment is the allocator's, counted from the first that the case took; streams count from the first that is used.
+Segments of the allocator are numbered by first use in the case, and so are streams.
 """
 
 import gc
@@ -20,7 +20,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 ACTIONS = ("alloc", "free_completed", "segment_alloc", "segment_free")
 
 
-# The first use of some things in torch keeps what it saw alive.
+# Some parts of torch keep the objects of their first use alive.
 WARM_UP = ("world=2 rank=0 model=network", "world=2 rank=0 model=gpt")
 
 
@@ -33,13 +33,13 @@ def start_world(world, rank):
 
 
 def pinned_bytes():
-    """Of the host allocator: in its hands, and given out."""
+    """The host allocator's reserved and active bytes."""
     stats = torch._C._cuda_hostMemoryStats()
     return [stats["allocated_bytes"]["current"], stats["active_bytes"]["current"]]
 
 
 def settle():
-    """A backward pass of nothing: autograd's thread holds the last one's graph, and with it the model, until the next."""
+    """Runs an empty backward pass: autograd's thread keeps the last graph, and so the model, until the next pass."""
     torch.ones((), device="cuda", requires_grad=True).clone().backward()
 
 
@@ -55,7 +55,7 @@ def events_of(trace, phases):
         stream = streams.setdefault(entry["stream"], len(streams))
         if entry["user_metadata"]:
             phase = phases.index(entry["user_metadata"])
-        else:  # A thread of autograd's: the backward pass that is under way, or begins.
+        else:  # A thread of autograd: a backward pass that runs or starts.
             phase = next(
                 i for i in range(phase, len(phases)) if phases[i].endswith(" backward") or phases[i] == "settle"
             )
@@ -93,17 +93,17 @@ def run(case):
 
 
 def answer_cases(run, warm_up=()):
-    """`run(case)` for each case on standard input; what it gives is written as a line of JSON."""
+    """Calls `run(case)` for each case on standard input, and writes each result as a line of JSON."""
     output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What torch prints goes with the messages.
+    os.dup2(2, 1)  # Output of torch goes to standard error.
     torch.empty(1, device="cuda")
     for layer in (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm):
-        layer.reset_parameters = lambda self: None  # Their first values take time, and no memory.
+        layer.reset_parameters = lambda self: None  # Initial values take time but no memory.
     for line in warm_up:
         run(Case(line))
     gc.collect()
     gc.freeze()
-    gc.disable()  # Python frees cycles when it likes; what is in none goes at once.
+    gc.disable()  # The collector frees cycles at any time; without it, objects are freed at once by their reference count.
     for line in sys.stdin.read().splitlines():
         output.write(json.dumps(run(Case(line))) + "\n")
         output.flush()

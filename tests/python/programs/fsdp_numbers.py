@@ -1,8 +1,8 @@
 """torch's side of test_fsdp_numbers.py: Python FSDP2 over gloo, all ranks of all world sizes from one start of torch.
 
-Cases on standard input, one a line, with a word `world`; `--values` gives the numbers beside their sums. Standard output
-has one JSON object: for each case what each rank saw (the lines that fsdp_numbers.cpp prints), and under "reference" what
-training without FSDP in one process gives.
+Cases on standard input, one a line, with a word `world`; `--values` prints the numbers beside their sums. Standard output
+has one JSON object: for each case the lines of each rank (as fsdp_numbers.cpp prints them), and under "reference" the
+result of training without FSDP in one process.
 """
 
 import json
@@ -21,7 +21,7 @@ VALUES = "--values" in sys.argv
 
 
 def print_of(tensor):
-    """A tensor as a sum over its bytes, or None for none."""
+    """The checksum of a tensor's bytes, or None for None."""
     if tensor is None:
         return None
     data = tensor.detach().cpu().contiguous().reshape(-1)
@@ -38,7 +38,7 @@ def local(tensor):
 
 
 def rank_of_case(case, rank):
-    """Gradients in each step as the rank holds them, and as wholes in the last step."""
+    """The rank's gradients in each step, and full gradients in the last step."""
     training = Training(case, "cpu")
     steps = case.number("steps", 10)
     found = {"losses": [], "gradients": []}
@@ -60,7 +60,7 @@ def rank_of_case(case, rank):
 
 
 def reference(case, world):
-    """The same training of the whole model in one process: the mean over what the ranks would see."""
+    """The same training of the full model in one process: the mean over the batches of the ranks."""
     training = Training(case, "cpu", plain=True)
     micros = 2 if case.has("accumulate") else 1
     for step in range(case.number("steps", 10)):
@@ -97,7 +97,7 @@ def run_references(cases, path):
 
 
 def fork(work, *arguments):
-    """The process id of a copy of this process that does the work; torch is loaded once for all of them."""
+    """Forks a process that does the work, and returns its id; torch is loaded once for all forks."""
     child = os.fork()
     if child:
         return child

@@ -1,7 +1,7 @@
-"""torch's side of test_fsdp_overlap.py: what Python FSDP2 puts on the streams of the pretend GPU, as one rank of many.
+"""torch's side of test_fsdp_overlap.py: the work of Python FSDP2 on the streams of the pretend GPU, as one rank of many.
 
-Cases on standard input, one a line. For each, a file for each of its phases in the folder that is named (`INDEX.PHASE`, see
-plimsoll_log_work in control_c.h), and the phases' names as a line of JSON.
+Cases on standard input, one a line. For each case, the named folder gets a file for each phase (`INDEX.PHASE`, see
+plimsoll_log_work in control_c.h), and standard output a line of JSON with the names of the phases.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ def run(case, prefix):
 
 def main():
     output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What torch prints goes with the messages.
+    os.dup2(2, 1)  # Output of torch goes to standard error.
     folder = sys.argv[1]
     torch.empty(1, device="cuda")
     run(Case("world=2 rank=0 model=network"), f"{folder}/warm_up")

@@ -1,12 +1,12 @@
-"""torch's side of test_fsdp_tracker.py: what FSDPMemTracker says of one training step on the pretend GPU, as one rank of many.
+"""torch's side of test_fsdp_tracker.py: the report of FSDPMemTracker on one training step on the pretend GPU, as one rank of many.
 
 Cases on standard input, one a line, with words `world` and `rank`; one line of JSON for each on standard output:
 
     {"points": {point: SNAPSHOT, …}, "peak": SNAPSHOT, "modules": {name: {state: [SNAPSHOT, …], …}, …},
      "highest": bytes, "highest_of": {name: {state: [bytes, …], …}, …}}
 
-A SNAPSHOT is {device: {category: bytes, …, "Total": bytes}}, at an instant with what the GPU's allocator counts as "Active";
-the highest are what it counted at the peaks. cuBLAS's workspaces are left out. Points are those of Training.watched_step.
+A SNAPSHOT is {device: {category: bytes, …, "Total": bytes}}, with the GPU allocator's count as "Active" except at peaks; "highest"
+has the allocator's counts at the peaks. cuBLAS's workspaces are left out. The points are those of Training.watched_step.
 """
 
 import ctypes
@@ -19,11 +19,11 @@ from fsdp_training import Training
 from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker, _FSDPModState
 from torch.distributed.fsdp import FSDPModule
 
-WORKSPACES = 2 * (32 << 20)  # cuBLAS's, of this thread and of autograd's.
+WORKSPACES = 2 * (32 << 20)  # cuBLAS's workspaces of this thread and of autograd's thread.
 
 
 class Tracker(FSDPMemTracker):
-    """torch's, and besides each of its peaks the allocator's, which sees what operators allocate inside themselves."""
+    """torch's tracker, which also records the allocator's peak at each of its peaks: this includes temporaries inside operators."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -34,7 +34,7 @@ class Tracker(FSDPMemTracker):
         self.note_highest(peak_state)
 
     def get_tracker_snapshot(self, type="current"):
-        """Taken at the beginning and at the end of stages. `Active` is the allocator's total."""
+        """A snapshot at the start or the end of a stage. `Active` is the allocator's total."""
         self.note_highest(_FSDPModState.PEAK_BW if self._mod_tracker.is_bw else _FSDPModState.PEAK_FW)
         snapshot = super().get_tracker_snapshot(type)
         if type == "current":
@@ -43,7 +43,7 @@ class Tracker(FSDPMemTracker):
         return snapshot
 
     def note_highest(self, peak_state):
-        """What was reached since the last time counts for the modules that torch's counts it for."""
+        """Gives the allocator's peak since the last call to the modules to which torch's gives its peak."""
         reached = torch.cuda.memory_stats()["active_bytes.all.peak"] - WORKSPACES
         torch.cuda.reset_peak_memory_stats()
         self.highest = max(self.highest, reached)
@@ -55,8 +55,8 @@ class Tracker(FSDPMemTracker):
 
 
 def forgetting(post_backward):
-    """A variable of torch's tracker holds the last gradient of a whole parameter while its group's post_backward runs, so that
-    it lives on where it would be freed. Here it is emptied first."""
+    """A variable of torch's tracker keeps the last unsharded gradient alive while its group's post_backward runs. This empties
+    the variable first."""
 
     def run(*arguments, **keywords):
         caller = sys._getframe(1)
@@ -76,7 +76,7 @@ def let_go_of_gradients(model):
 
 
 def take_workspaces():
-    """There from the beginning on, they do not decide where a peak is."""
+    """Allocates the workspaces at the start, so that they do not decide which instant is the peak."""
     matrix = torch.ones(2, 2, device="cuda", requires_grad=True)
     (matrix @ matrix).sum().backward()
 

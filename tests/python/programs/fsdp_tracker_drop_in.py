@@ -1,5 +1,5 @@
-"""The drop-in's side of test_fsdp_tracker.py: what plimsoll.FSDPMemTracker says of the step that fsdp_tracker.py does. The same
-cases and answers, without what the allocator counted."""
+"""The drop-in's side of test_fsdp_tracker.py: the report of plimsoll.FSDPMemTracker on the step of fsdp_tracker.py. The same cases and
+answers, without the allocator's counts."""
 
 import gc
 

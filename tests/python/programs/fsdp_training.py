@@ -1,6 +1,6 @@
-"""Training under torch's FSDP2 as a case says: the Python of tests/fsdp/training.h.
+"""Training under torch's FSDP2 as a case describes it: the Python version of tests/fsdp/training.h.
 
-A case is a line of `key=value` words; test_fsdp_numbers.py and test_fsdp_memory.py make them (fsdp_cases.py).
+A case is a line of `key=value` words, from fsdp_cases.py.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ class Training:
         self.optimizer = self.make_optimizer()
 
     def freeze(self):
-        if self.case.has("frozen"):  # Whole blocks, and single parameters of others.
+        if self.case.has("frozen"):  # All parameters of some blocks, and single parameters of others.
             self.blocks[1].requires_grad_(False)
             for param in self.blocks[0].parameters():
                 if param.dim() == 1:
@@ -78,13 +78,13 @@ class Training:
             full = fsdp_models.numbers(self.sizes[name].numel(), index + 1).view(self.sizes[name]).to(param.dtype)
             if not isinstance(param, DTensor):
                 param.copy_(full)
-            elif param.to_local().numel() > 0:  # Materialised as a shard of the one mesh that there is then.
+            elif param.to_local().numel() > 0:  # Materialised as a shard of the only mesh at that time.
                 param.to_local().copy_(full.chunk(dist.get_world_size())[dist.get_rank()])
         if isinstance(self.model, fsdp_models.GPT) and not self.model.order.is_meta:
             self.model.order.copy_(torch.arange(self.kind.context))
 
     def units(self):
-        """The blocks that are sharded by themselves."""
+        """The blocks that are sharded as their own group."""
         return [] if self.case.text("wrap") == "root" else self.blocks
 
     def shard(self):
@@ -180,7 +180,7 @@ class Training:
         return torch.optim.AdamW(params, lr=0.01, **forms[form])
 
     def before_backward(self, micro, last):
-        """What is set anew for each of several backward passes of a step."""
+        """Sets the options that change for each backward pass of a step."""
         model, accumulate = self.model, self.case.text("accumulate", "").split("+")
         if "no_sync" in accumulate:
             model.set_requires_gradient_sync(last)
@@ -211,7 +211,7 @@ class Training:
         return loss.detach() if self.device == "cpu" else None
 
     def run(self, rank, see=lambda step, losses: None):
-        """`see(step, losses)` after the backward passes of a step and before the optimizer's."""
+        """Calls `see(step, losses)` after the backward passes of a step and before the optimizer's step."""
         micros = 2 if self.case.has("accumulate") else 1
         for step in range(self.case.number("steps", 3)):
             losses = []
@@ -240,7 +240,7 @@ class Training:
         return tuple(data if data is None else data.to(self.device) for data in self.kind.data(seed))
 
     def watched_step(self, inputs, targets, look):
-        """One step with nothing but its passes and the optimizer's; `look(point)` after each part of it."""
+        """One step with only its passes and the optimizer's step; `look(point)` is called after each part."""
         look("before")
         self.watched_passes(inputs, targets, look)
         look("loss dropped")

@@ -1,5 +1,5 @@
-"""Whose trackers a test looks at, in one place: PLIMSOLL_TRACKERS is `plimsoll` or `torch`; unset, it is ours where its
-native part is built. Tests call `ours()` and `environment()`, the programs that they start `load()`."""
+"""The choice of trackers under test. PLIMSOLL_TRACKERS is `plimsoll` or `torch`; the default is ours if its native part is
+built. Tests call `ours()` and `environment()`, their programs call `load()`."""
 
 import importlib.util
 import os
@@ -10,7 +10,7 @@ VARIABLE = "PLIMSOLL_TRACKERS"
 
 
 def ours():
-    """The side that is tested. `torch` proves the tests where ours is not built: then they ask for what torch's can do."""
+    """The tracker under test. `torch` proves the tests themselves: they then require only the features of torch's tracker."""
     asked = os.environ.get(VARIABLE)
     if asked is None:
         asked = "plimsoll" if importlib.util.find_spec("plimsoll._C") else "torch"
@@ -23,7 +23,7 @@ def environment(which):
 
 
 def load():
-    """MemTracker, FSDPMemTracker, ModTracker: of the side that the environment names."""
+    """MemTracker, FSDPMemTracker and ModTracker of the implementation that the environment names."""
     if os.environ[VARIABLE] == "plimsoll":
         from plimsoll import FSDPMemTracker, MemTracker, ModTracker
 

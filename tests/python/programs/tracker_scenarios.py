@@ -1,6 +1,6 @@
 """The oracle of test_cpp_tracker_against_torch.py: torch's MemTracker around the training steps of tests/tracker/models.h.
 
-Cases on standard input, one a line ("MODEL OPTIMIZER DEVICE"); what was seen as JSON on standard output.
+Cases on standard input, one a line ("MODEL OPTIMIZER DEVICE"); the tracker's reports as JSON on standard output.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""What test_trackers_upstream_cases.py runs for ModTracker, of the side that tracker_choice.py says: where training is, as modules
-and tensors see it. Writes one JSON object to standard output: {scenario: what was seen, in order}."""
+"""ModTracker's events in several scenarios, for test_trackers_upstream_cases.py and test_trackers_against_torch.py. Writes one JSON
+object to standard output: {scenario: events in order}. tracker_choice.py selects the tracker."""
 
 import gc
 import json
@@ -14,7 +14,7 @@ ModTracker = tracker_choice.load().ModTracker
 
 
 class Watch:
-    """Notes where a tracker says that it is."""
+    """Records the modules in which the tracker says that training is."""
 
     def __init__(self, tracker):
         self.tracker, self.seen = tracker, []
@@ -34,7 +34,7 @@ class Watch:
 
 
 class Noting(nn.Module):
-    """A mapping of tensors in, a mapping out; notes its forward, and its backward when the gradient comes by."""
+    """Takes and returns a mapping of tensors; records its forward, and its backward when the gradient passes."""
 
     def __init__(self, watch):
         super().__init__()
@@ -68,7 +68,7 @@ def run_nested(watch, model):
 
 
 def hierarchy():
-    """Two passes through modules in attributes, dictionaries and lists."""
+    """Two passes through modules held in attributes, dictionaries and lists."""
     tracker = ModTracker()
     watch = Watch(tracker)
     model = Nested(watch)
@@ -90,7 +90,7 @@ def repeated():
 
 
 def one_within_itself():
-    """A module that calls itself: it is among the parents once, and to its very end."""
+    """A module that calls itself: it is a parent once, until its outer call ends."""
 
     class Counting(nn.Module):
         def __init__(self, watch):
@@ -113,7 +113,7 @@ def one_within_itself():
 
 
 def two_roots():
-    """Modules without a common parent, each under its own class's name."""
+    """Modules without a common parent, each named by its class."""
     tracker = ModTracker()
     watch = Watch(tracker)
     first, second = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4))
@@ -146,7 +146,7 @@ class Relu(nn.Module):
 
 
 def user_hooks():
-    """Four hooks; a second set is refused until they are cleared; without gradients of inputs backward ends with the pass."""
+    """Four hooks. A second set is refused until they are cleared. Without gradients of inputs, backward ends with the pass."""
     tracker = ModTracker()
     watch = Watch(tracker)
     model = Relu()
@@ -157,7 +157,7 @@ def user_hooks():
         model(torch.rand(10, 10)).sum().backward()
     try:
         tracker.register_user_hooks(watch.hook("another"), None, None, None)
-    except Exception as error:  # noqa: BLE001  its type is what is asked for
+    except Exception as error:  # noqa: BLE001  the test compares its type
         watch.seen.append(["refused", type(error).__name__])
     tracker.clear_user_hooks()
     tracker.register_user_hooks(post_fw_hook=watch.hook("only"))
@@ -169,7 +169,7 @@ def user_hooks():
 
 
 def module_that_is_gone():
-    """Its backward is heard of without it."""
+    """The backward of a freed module is reported without the module."""
     tracker = ModTracker()
     watch = Watch(tracker)
     model = Relu()
@@ -183,7 +183,7 @@ def module_that_is_gone():
 
 
 class Some(nn.Module):
-    """Every layer but the first is run again in backward."""
+    """Each layer except the first is recomputed in backward."""
 
     def __init__(self, layers, dim, **how):
         super().__init__()
@@ -220,7 +220,7 @@ def checkpointed_with_reentry():
 
 
 def raising_forward():
-    """The hooks of a forward that raises are called, and the modules left."""
+    """If a forward raises, its hooks are called and its modules end."""
 
     class Raising(nn.Module):
         def forward(self, x):

@@ -1,7 +1,6 @@
-"""What test_trackers_sharded_fake.py runs: one rank of eight trains with FSDP2, or computes with a DTensor, on the pretend GPU or
-without memory (FakeTensorMode). Arguments: cases `tracker,what,memory` (`plimsoll` or `torch`, `fsdp` or `dtensor`, `real` or
-`fake`); one line of JSON for each. DTensor keeps what it has once found out of shapes, so that a process has one case of a kind
-under FakeTensorMode.
+"""The program of test_trackers_sharded_fake.py: one rank of eight trains with FSDP2, or computes with a DTensor, on the pretend GPU or
+under FakeTensorMode. Arguments: cases `tracker,what,memory` (`plimsoll` or `torch`, `fsdp` or `dtensor`, `real` or `fake`). Writes
+a line of JSON for each. DTensor caches its propagated shapes, so a process runs only one fake case of each kind.
 """
 
 import contextlib
@@ -68,7 +67,9 @@ def run(which, what, memory, mesh):
     trackers = tracker_choice.load()
     kind = trackers.FSDPMemTracker if what == "fsdp" else trackers.MemTracker
     with FakeTensorMode() if memory == "fake" else contextlib.nullcontext(), torch.device("cuda"):
-        tracker, points, model = {"fsdp": fsdp, "dtensor": dtensor}[what](kind, mesh)  # What is gone is forgotten.
+        tracker, points, model = {"fsdp": fsdp, "dtensor": dtensor}[what](
+            kind, mesh
+        )  # The tracker forgets freed modules, so the model is kept.
         return {
             "points": {point: tracker_choice.plain(snapshot) for point, snapshot in points.items()},
             "peak": tracker_choice.plain(tracker.get_tracker_snapshot("peak")),

@@ -1,20 +1,19 @@
-"""What test_trackers_against_torch.py runs twice, with our trackers and with torch's (tracker_choice.py): two training steps, and all
-that the tracker says of them.
+"""The program of test_trackers_against_torch.py, for our trackers and for torch's (tracker_choice.py): two training steps, and the
+tracker's full report on them.
 
 Cases on standard input, one a line of words `key=value`: `model`, `device`, `checkpoint` (none, full, reentrant, selective),
-`optimizer`; with `fsdp=1` it is one rank under FSDP2, with `fake=1` it has no memory (FakeTensorMode). One line of JSON for
-each on standard output:
+`optimizer`; `fsdp=1` means one rank under FSDP2, `fake=1` FakeTensorMode. One line of JSON for each on standard output:
 
     {"points": {point: SNAPSHOT}, "peak": SNAPSHOT, "modules": {name: {state: [SNAPSHOT, …]}}, "own": {name: [bytes, …]},
      "active": {point: bytes}, "active_of": {name: {state: [bytes, …]}}, "here": {point: bytes}, "left": bytes,
      "at_peak": [SNAPSHOT, …], "at_peaks_of": {name: {state: [[SNAPSHOT, …], …]}}, "printed": [line, …],
      "added_at_most": bytes}
 
-`active` and `active_of` are the GPU's allocator's count at the same instants (at peaks, the most that it came to); torch's side
-asks for it, because it does not have it. So it does for `at_peak` and `at_peaks_of`, what torch's tracker counted before and
-after the operators in which the allocator came to its most. `here` is its count after each look; `left` is what earlier cases
-left there. In torch's snapshots "Recomputed" is as much of Temp as was made by what runs again in backward. On CPU `added_at_most`
-is what the profiler heard there to be at most, beyond what there was.
+`active` and `active_of` are the GPU allocator's counts at the same instants (at peaks, its maximum). Only torch's side reads them,
+because its tracker does not count them. The same holds for `at_peak` and `at_peaks_of`: the counts of torch's tracker before and
+after the operators that have the allocator's maximum. `here` is the allocator's count after each look, `left` the bytes that earlier
+cases left. In torch's snapshots "Recomputed" is the part of Temp that recomputation in backward made. On CPU `added_at_most` is the
+profiler's peak of additional memory.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ VOCABULARY, LENGTH = 256, 32
 
 
 def active_bytes(which):
-    """As torch.cuda.memory_stats() has it, without the time that takes."""
+    """The value of torch.cuda.memory_stats(), read faster."""
     return torch._C._cuda_memoryStats(0)["active_bytes"]["all"][which]
 
 
@@ -82,7 +81,7 @@ def plain_llama():
 
 
 def large_llama():
-    """Of blocks that the allocator does not always split."""
+    """A model with blocks that the allocator does not always split."""
     config = llama.LlamaConfig(dim=520, layers=2, heads=4, kv_heads=2, ffn=1410, vocab=2000)
     model = llama.Llama(config, 500)
     return model, tokens(500), model.layers
@@ -117,7 +116,7 @@ MODELS = {
 
 
 def checkpoint_blocks(model, layers, how):
-    """What stands for the blocks afterwards. Models of HF have a switch of their own."""
+    """The blocks wrapped for checkpointing. Models of HF have their own switch."""
     if how == "none":
         return
     if hasattr(model, "gradient_checkpointing_enable"):
@@ -142,7 +141,7 @@ def shard(model, layers):
 
 
 class Peak:
-    """The most that the allocator came to, and what torch's tracker counted around the operators in which it did."""
+    """The allocator's maximum, and the counts of torch's tracker around the operators that have it."""
 
     def __init__(self):
         self.bytes, self.instants = 0, []
@@ -159,15 +158,15 @@ def copied(snapshot):
 
 
 def with_allocators_books(Tracker, states):
-    """torch's tracker, which besides each of its snapshots asks the GPU's allocator, and which counts what it takes for temporaries
-    of backward though it is run again there. `states`: the names of its two peaks."""
+    """torch's tracker, which also reads the GPU's allocator at each snapshot, and also counts recomputed memory that it takes
+    for temporaries of backward. `states`: the names of its two peaks."""
 
     class Asking(Tracker):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             self.highest, self.highest_of = Peak(), {}
             self.before, self.run_again = {}, set()
-            self.is_on_gpu = True  # Otherwise the allocator has nothing to say.
+            self.is_on_gpu = True  # Otherwise the allocator has no statistics.
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             self.before = copied(self._curr_mem_snap)
@@ -185,7 +184,7 @@ def with_allocators_books(Tracker, states):
             return snapshot
 
         def note_highest(self, *instants):
-            """What was reached since the last time is of the modules that the tracker counts it for."""
+            """Gives the allocator's peak since the last call to the modules to which the tracker gives its peak."""
             if not self.is_on_gpu:
                 return
             reached = active_bytes("peak")
@@ -203,7 +202,7 @@ def with_allocators_books(Tracker, states):
             self.highest_of.clear()
 
         def _update_snap(self, u_type, winfo, old_mem_consumed=None, old_reftype=None):
-            """In backward only what runs again has gradients enabled."""
+            """In backward only recomputation has gradients enabled."""
             super()._update_snap(u_type, winfo, old_mem_consumed, old_reftype)
             if (
                 u_type.name == "ADD"
@@ -238,7 +237,7 @@ PlainTracker, FSDPTracker = tracker_classes()
 
 
 def let_go_of_gradients(model):
-    """A variable of torch's FSDPMemTracker holds one whole gradient through Post-Backward. It is emptied."""
+    """Empties a variable of torch's FSDPMemTracker that keeps one unsharded gradient alive through Post-Backward."""
     if TORCHS:
         import fsdp_tracker
 
@@ -277,7 +276,7 @@ def two_steps(tracker, model, optimizer, batch, look):
 
 
 def sorted_out(snapshot):
-    """(the snapshot by names, what the allocator counted)."""
+    """(the snapshot by names, the allocator's count)."""
     found = tracker_choice.plain(snapshot)
     active = found.get(str(GPU), {}).pop("Active", None)
     return found, active
@@ -340,9 +339,9 @@ def run_steps(words):
 
 
 def printed(tracker):
-    """What a tracker prints of the instant after training, where only what is registered is there."""
+    """The text that a tracker prints after training, when only registered memory is live."""
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        for units in ("B", "KiB"):  # In larger ones torch's total is nothing, and not printed.
+        for units in ("B", "KiB"):  # In larger units torch's total rounds to zero and is not printed.
             tracker.display_snapshot("current", units=units)
     return [line for line in text.getvalue().splitlines() if "Active:" not in line and "Recomputed:" not in line]
 
@@ -358,7 +357,7 @@ def settle():
 
 
 def main():
-    gc.freeze()  # What was imported is not looked through again and again.
+    gc.freeze()  # The collector then skips the imported objects.
     for line in sys.stdin.read().splitlines():
         left = settle()
         print(json.dumps({**run(dict(word.split("=") for word in line.split())), "left": left}), flush=True)

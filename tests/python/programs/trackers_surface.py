@@ -1,4 +1,4 @@
-"""What a program can name and do wrong with the trackers of tracker_choice.py, for test_trackers_against_torch.py: one JSON object."""
+"""Names, signatures and errors of the trackers of tracker_choice.py as one JSON object, for test_trackers_against_torch.py."""
 
 import contextlib
 import inspect
@@ -14,7 +14,7 @@ TRACKERS = tracker_choice.load()
 
 
 def signatures():
-    """{class: {method: [[parameter, kind, default], …]}} of all that is public."""
+    """{class: {method: [[parameter, kind, default], …]}} of all public methods."""
     found = {}
     for name, tracker in vars(TRACKERS).items():
         public = {key: getattr(tracker, key) for key in dir(tracker) if not key.startswith("_")}
@@ -64,7 +64,7 @@ def misuse():
 
 
 def keys():
-    """How snapshots and statistics can be asked."""
+    """The interface of snapshots and statistics."""
     model = nn.Sequential(nn.Linear(4, 4))
     tracker = TRACKERS.MemTracker()
     tracker.track_external(model)
@@ -101,7 +101,7 @@ def forgotten():
 
 
 def displayed():
-    """What is printed of modules, without the lines of what only ours has."""
+    """The printed text about modules, without lines that only our tracker has."""
     model = nn.Sequential(nn.Linear(40, 40), nn.Sequential(nn.Linear(40, 40)))
     tracker = TRACKERS.MemTracker()
     tracker.track_external(model)

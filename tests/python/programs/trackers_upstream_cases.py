@@ -1,8 +1,8 @@
-"""What test_trackers_upstream_cases.py runs: training under MemTracker or FSDPMemTracker, and beside it what memory there was in
-fact. The trackers are those of tracker_choice.py; for FSDP this process is one rank of many (`plimsoll run --world-size`, and on
-CPU a process group of torch's own that sends nothing).
+"""The program of test_trackers_upstream_cases.py: training under MemTracker or FSDPMemTracker, and the real memory beside it.
+tracker_choice.py selects the tracker. For FSDP this process is one rank of many (`plimsoll run --world-size`, and on CPU torch's
+fake process group).
 
-On CPU models are as large as on the GPU, and large tensors are not computed (allocate_only.py).
+On CPU, models have the same size as on the GPU, and large tensors are not computed (allocate_only.py).
 
 Cases on standard input, one a line: the name of a scenario and words `key=value`; one line of JSON for each on standard output.
 """
@@ -33,7 +33,7 @@ GPU = torch.device("cuda", 0)
 
 
 def settle():
-    """Nothing of earlier cases is left but workspaces; returns what is active nevertheless."""
+    """Checks that earlier cases left only workspaces; returns the active bytes."""
     matrix = torch.ones(2, 2, device=GPU, requires_grad=True)
     (matrix @ matrix).sum().backward()
     del matrix
@@ -43,7 +43,7 @@ def settle():
 
 
 def peak_on_gpu(run):
-    """(what run() returns, the allocator's books while it ran)."""
+    """(the result of run(), the allocator's books while it ran)."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     found = run()
@@ -61,7 +61,7 @@ def two_steps(model, optimizer, batch, reset=lambda: None):
 
 
 def tracked(tracker, run):
-    """run() in the tracker's scope, and what it says afterwards."""
+    """Calls run() in the tracker's scope; returns the tracker's report."""
     with tracker:
         run()
     found = {kind: tracker_choice.plain(tracker.get_tracker_snapshot(kind)) for kind in ("current", "peak")}
@@ -73,9 +73,9 @@ def tracked(tracker, run):
 
 
 def beside_the_allocator(device, ready, track):
-    """What a tracker says of two steps, and the allocator's books. `ready()` is a model, and what is trained: it or a part of it,
-    the optimizer, the batch; `track(model, optimizer, batch)` is the tracker. On CPU the same is done first under the profiler,
-    with another such model."""
+    """A tracker's report on two steps, and the allocator's books. `ready()` returns a model, the trained part of it, the
+    optimizer and the batch; `track(model, optimizer, batch)` returns the tracker. On CPU another such model first runs under
+    the profiler."""
 
     def tracked_steps():
         model, (part, optimizer, batch) = ready()
@@ -122,7 +122,7 @@ def checkpointed(device, reentrant="0"):
 
 
 def in_forward(device):
-    """The batch is made in the scope, so that it is nothing that was registered."""
+    """The batch is made in the scope, so it is not registered."""
     with torch.device(device):
         model = models.stack(4, 512, torch.bfloat16)
     optimizer = torch.optim.Adam(model.parameters(), foreach=True)
@@ -137,7 +137,7 @@ def in_forward(device):
 
 
 def attribution(device):
-    """What is a parameter, a gradient, and state, at four points of a step."""
+    """The parameters, gradients and optimizer state at four points of a step."""
     with torch.device(device):
         model = models.wide_and_narrow(3, 128, torch.float32)
     optimizer = torch.optim.Adam(model.parameters(), foreach=True)
@@ -173,7 +173,7 @@ def attribution(device):
 
 
 def start_rank(device):
-    """One of four, where `plimsoll run` does not say of how many."""
+    """Rank 0 of four, unless `plimsoll run` sets the world size."""
     if not dist.is_initialized():
         if device == "cpu":
             dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
@@ -189,7 +189,7 @@ def fsdp_training(device, build, batch_of, optimizer_of, part_of=lambda model: m
     def ready():
         with torch.device("meta" if device == "cpu" else device):
             model = build(mesh)
-        if device == "cpu":  # Without first values, which would take time.
+        if device == "cpu":  # Without initial values, which would take time.
             model.to_empty(device=device)
         with torch.device(device):
             batch = batch_of()
@@ -204,7 +204,7 @@ def fsdp_training(device, build, batch_of, optimizer_of, part_of=lambda model: m
 
 
 def fsdp_groups(device, reshard, offload):
-    """Several groups of parameters, mixed precision, and with offload shards on the CPU."""
+    """Several groups of parameters, mixed precision, and shards on the CPU with offload."""
 
     def build(mesh):
         model = nn.Sequential(*(models.Widening(2048, 4) for _ in range(4)))
@@ -222,7 +222,7 @@ def fsdp_groups(device, reshard, offload):
 
 
 def fsdp_part(device):
-    """Forward and backward of a part only."""
+    """Forward and backward of only a part."""
 
     def build(mesh):
         model = nn.Sequential(*(models.Widening(2048, 4) for _ in range(3)))
@@ -235,7 +235,7 @@ def fsdp_part(device):
 
 
 def fsdp_checkpointed(device, reshard, kind):
-    """Blocks that are run again in backward, by the wrapper or the composable form."""
+    """Blocks that are recomputed in backward, with the wrapper or the composable function."""
 
     def build(mesh):
         model = models.TiedTransformer()
@@ -255,7 +255,7 @@ def fsdp_checkpointed(device, reshard, kind):
 
 
 def fsdp_pairs(device):
-    """Modules that were sharded together, two by two."""
+    """Modules that were sharded together in pairs."""
 
     def build(mesh):
         model = nn.Sequential(*(part for _ in range(2) for part in (nn.RMSNorm(128), nn.Linear(128, 128))))
@@ -282,7 +282,7 @@ SCENARIOS = {
 
 
 def main():
-    gc.freeze()  # What was imported is not looked through again and again.
+    gc.freeze()  # The collector then skips the imported objects.
     for line in sys.stdin.read().splitlines():
         name, *words = line.split()
         unregistered = settle()

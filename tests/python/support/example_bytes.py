@@ -1,4 +1,4 @@
-"""The bytes of the shipped examples with torch 2.13, as tests/golden/examples.json has them.
+"""The recorded bytes of the shipped examples with torch 2.13: tests/golden/examples.json.
 
 With PLIMSOLL_REGENERATE=1 in the environment they are written instead of compared."""
 
@@ -12,7 +12,7 @@ FILE = FOLDER / "examples.json"
 
 
 def bytes_of(report: dict[str, Any]) -> dict[str, Any]:
-    """The peak of each book, and for each step the active peak of each phase and what was left at its end."""
+    """The peak of each book, and for each step the active peak and the active bytes at the end of each phase."""
     steps: list[dict[str, int]] = []
     for step in report["steps"]:
         phases = {name: phase["active_peak_bytes"] for name, phase in step["phases"].items() if name != "other"}
@@ -23,11 +23,11 @@ def bytes_of(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(name: str, found: dict[str, Any]) -> None:
-    """Compares what was found with the recording of that name; both may be a part of `bytes_of`."""
+    """Compares values with the recording of that name; both may be a part of `bytes_of`."""
     recorded = json.loads(FILE.read_text()) if FILE.exists() else {}
     if os.environ.get("PLIMSOLL_REGENERATE") == "1":
         recorded[name] = found
         lines = (f"{json.dumps(key)}: {json.dumps(recorded[key])}" for key in sorted(recorded))
         FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return
-    assert found == recorded[name], f"{name}: PLIMSOLL_REGENERATE=1 records it anew"
+    assert found == recorded[name], f"{name}: PLIMSOLL_REGENERATE=1 records it again"

@@ -1,16 +1,15 @@
 """The configurations in which C++ FSDP2 is compared with torch's, as lines of `key=value` words.
 
-CONFIGURATIONS: a name and its words. Words that only say how a case is run (world, rank, steps, sizes) are added by
-number_cases() and memory_cases(). What FSDPMemTracker is compared in is made by tracker_cases(), and by drop_in_cases() what
-torch's does not follow.
+CONFIGURATIONS has a name and its words. number_cases() and memory_cases() add words that only say how a case runs (world, rank, steps,
+sizes). tracker_cases() makes the cases for FSDPMemTracker, drop_in_cases() the cases that torch's tracker does not support.
 """
 
 import itertools
 
 import needs
 
-# Numbers of ranks that a configuration cannot do without are given by "least"; what gloo cannot do, or what changes no
-# number, is left to "memory"; what is a matter of numbers alone, to "numbers".
+# "least" gives the smallest number of ranks. "only=memory" marks configurations that gloo cannot run, or that change no number;
+# "only=numbers" those that matter for numbers only.
 CONFIGURATIONS = {
     "fp32": "model=network",
     "fp32 gpt": "model=gpt",
@@ -109,13 +108,13 @@ CONFIGURATIONS = {
     "optimizer's event": "model=network optimizer_event=1 only=memory",
 }
 
-# Sizes that are no powers of two and cross the border between the allocator's small and large blocks.
+# Sizes that are not powers of two, on both sides of the allocator's limit for small blocks.
 MEMORY_SIZES = {
     "network": "dim=670 hidden=530+311+5 outer=11",
     "gpt": "vocabulary=3001 context=24 heads=5 layers=3",
 }
-# No more than 1 MiB for all parameters together: the allocator splits blocks of that size to the very byte. A larger one it
-# leaves up to 1 MiB too large, which counts as active, and which torch's tracker does not know.
+# At most 1 MiB for all parameters together: the allocator splits such blocks exactly. A larger block may keep a rest of up to
+# 1 MiB, which counts as active and which torch's tracker does not know.
 TRACKER_SIZES = {
     "network": "dim=67 hidden=53+31+5 outer=11",
     "gpt": "vocabulary=301 context=24 dim=48 heads=4 layers=3",
@@ -125,10 +124,10 @@ LARGE_TRACKER_SIZES = {
     **{model: f"{sizes} dim=240" if model == "gpt" else sizes for model, sizes in MEMORY_SIZES.items()},
     "llama": "vocabulary=3001 context=24 dim=240 hidden=650 heads=6 kv_heads=2 layers=3",
 }
-# Numbers of ranks, and which of them is looked at.
+# Numbers of ranks, and the compared rank.
 PLACES = ((8, 0), (1, 0), (2, 0), (8, 7), (64, 0), (1000, 0)) if needs.EVERY_CASE else ((8, 0), (1, 0), (64, 0))
 
-# What is run with four processes besides what needs four.
+# Configurations that run with four processes, in addition to those that need four.
 WITH_FOUR = (
     "fp32",
     "fp32 gpt",
@@ -153,7 +152,7 @@ WITH_FOUR = (
 
 
 def training_sources(program):
-    """What decides the answers of a program that trains as fsdp_training.py does, but for torch."""
+    """The source files that decide the answers of a program that trains with fsdp_training.py."""
     return program, "fsdp_training.py", "models/fsdp_models.py", "models/fsdp_llama.py"
 
 
@@ -162,7 +161,7 @@ def words_of(line):
 
 
 def adapted(name, world):
-    """The words of a configuration for so many ranks; None where it cannot be had for them."""
+    """The words of a configuration for a number of ranks; None if it cannot run with this number."""
     words = words_of(CONFIGURATIONS[name])
     if world < int(words.pop("least", 1)):
         return None
@@ -179,13 +178,13 @@ def line_of(words):
 
 
 def without_rounding(words):
-    """Whether training in one process gives the same but for the order of sums."""
+    """Whether training in one process gives the same numbers except for the order of sums."""
     others = {"param", "reduce", "store", "divide", "all_reduce_hook", "second_mesh", "ignored", "chunked", "clip"}
     return not others & words.keys() and words.get("unused") != "odd_ranks"
 
 
 def number_cases(worlds=(2, 4)):
-    """{line: configuration}. Some train for ten steps, the others until what a step leaves behind was met by the next."""
+    """{line: configuration}. Some train for ten steps, the others until the state of one step has reached the next."""
     cases, at_length = {}, needs.some(CONFIGURATIONS, 12)
     for world in worlds:
         for name in CONFIGURATIONS:
@@ -204,7 +203,7 @@ def number_cases(worlds=(2, 4)):
 
 
 def memory_cases(places=PLACES):
-    """{line: configuration}: every one at the first place, some at the others."""
+    """{line: configuration}: all configurations at the first place, some at the other places."""
     cases = {}
     for world, rank in places:
         for name in CONFIGURATIONS if (world, rank) == places[0] else needs.some(CONFIGURATIONS, 3):
@@ -219,8 +218,8 @@ def memory_cases(places=PLACES):
 
 
 def tracker_cases():
-    """{line: what it is}. Every form of sharding of every model, of which a half is taken; numbers of ranks and optimizers take
-    turns."""
+    """{line: description}. Each form of sharding of each model, of which half is used; numbers of ranks and optimizers
+    alternate."""
     reshards = {"": "", "reshard=true": ", reshard true", "reshard=false": ", reshard false"}
     dtypes = {"": "", "param=bf16 reduce=f32": ", bf16"}
     checkpoints = {"": "", "checkpoint=1": ", checkpointed"}
@@ -251,7 +250,7 @@ def tracker_cases():
     return cases
 
 
-# What torch's tracker does not follow: modules that were sharded together, replicas, shards for the time between the passes,
+# Features that torch's tracker does not support: modules sharded together, replicas, resharding between forward and backward,
 # shards on the CPU, parameters on two meshes.
 BEYOND_TORCHS = (
     "grouped",
@@ -272,7 +271,7 @@ BEYOND_TORCHS = (
 
 
 def drop_in_cases(world=8):
-    """{line: what it is}."""
+    """{line: description}."""
     cases = {}
     for name in BEYOND_TORCHS:
         words = adapted(name, world)

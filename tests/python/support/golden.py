@@ -1,4 +1,4 @@
-"""The golden runs of tests/golden, and how one of them is repeated under `plimsoll run`."""
+"""The golden runs of tests/golden, and the options that repeat one under `plimsoll run`."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ class Case(NamedTuple):
 
     @property
     def trace(self) -> Path:
-        """Every allocator event of the run; it exists for some of them."""
+        """All allocator events of the run; it exists for some runs."""
         return FOLDER / "traces" / f"{self.name}.trace.json.gz"
 
 

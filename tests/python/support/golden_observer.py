@@ -1,12 +1,12 @@
-"""What `plimsoll run` saw by itself, against a golden run: equal wherever the borders of phases coincide."""
+"""The observer's values of `plimsoll run` against a golden run: equal wherever the borders of phases coincide."""
 
-# What loss.backward() allocates before autograd's engine starts, and frees after it ended: the loss's own gradient, a
-# scalar. Golden runs count it to the backward, the observer to what lies around it.
+# loss.backward() allocates the scalar gradient of the loss before autograd's engine starts, and frees it after the end. Golden runs
+# count it in backward, the observer in the phases around it.
 ROOT_GRADIENT = 512
 
 
 def check_observer(recorded, report):
-    """What plimsoll saw by itself, against the phases that the golden run was cut into."""
+    """Compares the observer's values with the phases of the golden run."""
     steps = sorted({phase["step"] for phase in recorded["phases"]} - {-1})
     assert [step["step"] for step in report["steps"]] == steps
     check_before(recorded, report["before_steps"])
@@ -18,17 +18,17 @@ def check_observer(recorded, report):
 
 
 def check_device(recorded, peak, memory):
-    """The golden GPU keeps nothing for itself, so it holds what the allocator reserved."""
+    """The golden GPU has no context or other overhead, so the device book equals the reserved book."""
     expandable = "expandable_segments:True" in recorded["env"].get("PYTORCH_CUDA_ALLOC_CONF", "")
     if expandable and recorded["phases"][-1]["retries"]:
-        # A segment grows page by page: the pages made before one failed were on the device, but never in the books.
+        # A segment grows page by page: pages made before a failure were on the device, but never in a book.
         assert peak["reserved_bytes"] <= peak["device_bytes"] <= memory
     else:
         assert peak["device_bytes"] == peak["reserved_bytes"]
 
 
 def check_before(recorded, before):
-    """Until the first forward: what golden runs call init and zero_grad, and the first inputs."""
+    """The time until the first forward: golden runs call it init and zero_grad; it includes the first inputs."""
     config, (init, zero_grad) = recorded["config"], recorded["phases"][:2]
     if config["model"] == "mlp":
         inputs = 4 * config["bs"] * config["mlp"][0]

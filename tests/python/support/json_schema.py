@@ -27,7 +27,7 @@ def _registry() -> Any:
 
 
 def check(document: Any, command: str) -> list[str]:
-    """What the schema of this command's documents does not allow, as `path: message`."""
+    """The errors of a document against the schema of this command, as `path: message`."""
     validator = jsonschema.Draft202012Validator(schema_of(f"{command}.schema.json"), registry=_registry())
     return [f"{error.json_path}: {error.message}" for error in map(_innermost, validator.iter_errors(document))]
 

@@ -1,4 +1,4 @@
-"""What a test needs that may not be there, and the words for skipping it."""
+"""Paths of the build, and the reasons to skip a test whose programs or packages are missing."""
 
 import importlib.util as util
 import os
@@ -15,7 +15,7 @@ EVERY_CASE = "PLIMSOLL_EVERY_CASE" in os.environ  # set by ./check --all; otherw
 
 
 def some(cases, one_in):
-    """Of a list or a dictionary: the first, and one in so many of the others, scattered, but always the same."""
+    """The first case of a list or a dictionary and about one in `one_in` of the others: always the same ones."""
     kept = [
         case
         for index, case in enumerate(cases)
@@ -25,7 +25,7 @@ def some(cases, one_in):
 
 
 def ends(cases):
-    """Of a list that goes from small to large: the first and the last."""
+    """The first and the last case of a sorted list."""
     return cases if EVERY_CASE else [cases[0], cases[-1]]
 
 
@@ -46,10 +46,10 @@ def why_no_package():
 
 
 def python(*arguments):
-    """The command that runs a program of Python which may end right after a backward pass."""
+    """The command that runs a Python program which may end right after a backward pass."""
     return [sys.executable, str(Path(__file__).with_name("waits_for_autograd.py")), *map(str, arguments)]
 
 
 def pretend_gpu():
-    """What is set in the environment of a process that is to have the pretend GPU."""
+    """The environment variables that put a process on the pretend GPU."""
     return {"LD_PRELOAD": ":".join(str(path) for path in sorted(PRETEND.glob("*.so*")))}

@@ -1,4 +1,4 @@
-"""Jobs as `plimsoll plan` runs them in C++, and the same as a script in Python under `plimsoll run`."""
+"""Jobs that `plimsoll plan` runs in C++, and the same jobs as a Python script under `plimsoll run`."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from needs import BUILD, HOME, why_not
 PLANNER = BUILD / "bin" / "plimsoll-planner"
 SCRIPT = HOME / "examples" / "train_language_model.py"
 PROFILES = HOME / "src" / "plimsoll" / "pretend" / "profiles"
-FLAGS = ("accum_no_sync", "keep_logits")  # those that the script has without a value
+FLAGS = ("accum_no_sync", "keep_logits")  # flags that take no value in the script
 
 Job = dict[str, Any]
 
@@ -20,7 +20,7 @@ def why_no_plan() -> str | None:
 
 
 def answers(jobs: list[Job], profile: Path, parallel: int = 1, **wanted: Any) -> list[dict[str, Any]]:
-    """What the planner says of each job, in the jobs' order."""
+    """The planner's answer for each job, in the order of the jobs."""
     requests = [
         {"id": i, "job": job, "profile": str(profile), "depth": 9, "log": None, "snapshot": None, **wanted}
         for i, job in enumerate(jobs)
@@ -39,7 +39,7 @@ def plan(job: Job, profile: Path = PROFILES / "H100-80GB.json", **wanted: Any) -
 
 
 def script_arguments(job: Job) -> list[str]:
-    """`plimsoll run`'s options and the script with its own, for a job."""
+    """The options of `plimsoll run`, the script and the script's options for a job."""
     job = dict(job)
     arguments = ["--world-size", str(job.pop("gpus")), "--rank", str(job.pop("rank", 0))]
     if "alloc_conf" in job:

@@ -96,7 +96,7 @@ def serve(file: str) -> None:
         skipped = None
     except pytest.skip.Exception as reason:
         skipped = str(reason)
-    gc.freeze()  # A test's own collections are faster without what the imports left.
+    gc.freeze()  # The collections of a test are faster without the objects of the imports.
     for name in sys.stdin:
         outcome = {"skipped": skipped} if skipped else run_in_fork(module, name.strip())
         print(json.dumps(outcome), flush=True)

@@ -27,7 +27,7 @@ Answers = dict[str, Any]
 
 
 class Recorded:
-    """The answers of one program. `sources`: the program and what it imports of ours; `packages`: what else decides its answers."""
+    """The answers of one program. `sources`: the program and the files of ours that it imports; `packages`: those that decide answers."""
 
     def __init__(self, name: str, sources: Iterable[str], packages: Iterable[str] = ("torch",)) -> None:
         self.file = FOLDER / f"{name}.json.xz"
@@ -59,7 +59,7 @@ class Recorded:
         if found["packages"] != self.packages:
             return {}
         assert found["sources"] == self.sources, (
-            f"{self.file.name} was recorded by another version of its program: see {__name__}"
+            f"{self.file.name} was recorded by another version of its program: see {__name__}.py"
         )
         return found["answers"]
 

@@ -1,4 +1,4 @@
-"""In what ours may differ from torch's trackers, each with its reason, and whether two books differ in nothing else."""
+"""The known differences between our trackers and torch's, each with its reason, and the test that there are no others."""
 
 import itertools
 import re
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """Bytes that torch's has in `torchs` (or does not see) and ours in one of `ours`, where `where` is found in
-    "case | module | state | device" (for points of a step: "case |  | point | device")."""
+    """Bytes that torch's tracker has in category `torchs` (or does not see) and ours in one of `ours`. `where` is a pattern
+    for "case | module | state | device" (for points of a step: "case |  | point | device")."""
 
     name: str
     where: str
@@ -26,43 +26,46 @@ def kind(name, where, torchs, ours, reason, **more):
     return Kind(name, where, torchs, frozenset(ours.split(", ")), reason, **more)
 
 
-# Bytes for each step: of the positions, and of what is computed from them.
+# Bytes for each step: the positions, and values computed from them.
 HELD = {"hf_llama": 6656, "hf_gpt2": 512}
-CHECKPOINTED, GENERATORS = 3, 5056 + 2 * 16  # blocks; bytes of the states of the CPU's generator and the GPU's
+CHECKPOINTED, GENERATORS = (
+    3,
+    5056 + 2 * 16,
+)  # blocks; bytes of the states of the CPU's and the GPU's random number generators
 
 KINDS = [
     kind(WORKSPACES, r"\| cuda:0$", UNSEEN, "Workspace",
          "cuBLAS takes them from the allocator without an operator: torch's hears of operators' outputs only"),
-    kind("what nobody registered, on the CPU", r"\| cpu$", UNSEEN, "Other",
-         "of what is made outside of scopes ours hears on the CPU where a tracker is there, torch's nowhere", at_most=16384),
+    kind("unregistered memory on the CPU", r"\| cpu$", UNSEEN, "Other",
+         "ours also counts CPU memory that is allocated outside of scopes while a tracker exists, torch's does not", at_most=16384),
     kind("numbers that become tensors", r"\| cpu$", UNSEEN, "Activation, Temp",
-         "an operator makes a tensor of a number, and may keep it for backward: it is nobody's output", at_most=4096),
+         "an operator makes a tensor of a number and may keep it for backward: it is not the output of an operator", at_most=4096),
     *(kind(f"what torch's tracker holds, {model}", rf"model={model} .*checkpoint=reentrant.*\| (?!0 (begin|forward|backward) )",
            "Activation", UNSEEN, "in torch's run something keeps small inputs of the checkpoints of finished steps alive",
            at_most=2 * held) for model, held in HELD.items()),
-    kind("what nobody registered", r"\| cuda:0$", UNSEEN, "Other",
-         "the GPU's total is all that is active on it; torch's counts what it was given or saw made"),
+    kind("unregistered memory", r"\| cuda:0$", UNSEEN, "Other",
+         "our total of the GPU is all active memory; torch's counts registered memory and outputs of operators"),
     kind("rests of blocks", r"model=large_llama", UNSEEN,
          "Parameter, Gradient, Activation, Temp, Optstate, Sharded Param, Unsharded Param, Unsharded Grad, All Gather, "
          "Reduce Scatter, OptState",
-         "the allocator does not split off what is left of a large block if it is less than 1 MiB; torch's rounds to 512"),
+         "the allocator does not split off a rest of less than 1 MiB from a large block; torch's rounds to 512"),
     kind("temporaries inside of operators, forward", PEAK, UNSEEN, "Activation",
-         "an operator allocates and frees on its way: torch's sees what it returns"),
+         "an operator allocates and frees temporaries: torch's sees only its results"),
     kind("temporaries inside of operators, backward and step", PEAK, UNSEEN, "Temp",
-         "an operator allocates and frees on its way: torch's sees what it returns"),
+         "an operator allocates and frees temporaries: torch's sees only its results"),
     kind("temporaries of an optimizer's step", r"\|  \| peak \|", "Optstate", "Temp",
          "torch's calls all that a step makes its state until the step is over"),
     kind("temporaries of an optimizer's step, FSDP", r"fsdp=1.*\|  \| peak \|", "OptState", "Temp",
          "torch's calls all that a step makes its state until the step is over"),
     kind("states of random numbers", AGAIN + r".*\| cpu$", UNSEEN, "Activation, Temp",
          "a checkpoint keeps the generators' states on the CPU; they are made without an operator that torch's sees",
-         at_most=(CHECKPOINTED + 1) * GENERATORS + 4096),  # What there was before a recomputation is kept, too.
+         at_most=(CHECKPOINTED + 1) * GENERATORS + 4096),  # The original tensors are kept besides the recomputed ones.
     kind("steps of Adam without memory", r"fake=1.*\| cpu$", UNSEEN, "Optstate",
          "a fake tensor that is made from a number, as the optimizer's count of steps, keeps a real one: ours counts both"),
     kind("named when it is taken, backward", r"fsdp=1.*\| (Peak Backward|peak) \|", "Temp",
          "Unsharded Param, All Gather, All Gather Input, Reduce Scatter, Reduce Scatter Output",
-         "torch's names what is gathered into and reduced from when the collective begins, what it is reduced to when "
-         "Post-Backward is over, and what is cast for an all-gather never"),
+         "torch's names the buffers of a collective when it starts, the result of a reduction when "
+         "Post-Backward ends, and the casts for an all-gather never"),
     kind("what an operator takes for a gradient, or copies it with", r"fsdp=1.*\| (Peak Backward|peak) \| cuda:0$", UNSEEN,
          "Unsharded Grad, Reduce Scatter", "where the allocator came to its most within it: torch's has not seen it yet, or never",
          at_most=1024),
@@ -72,23 +75,23 @@ KINDS = [
          "torch's names them when Post-Backward of their module begins, ours when they come: the root's wait for long"),
 ]  # fmt: skip
 
-# What is run again in backward makes activations; torch's goes by modules, and calls what is outside of them Temp. In its run
-# these bytes are counted (trackers_step.py), and moved before anything is compared.
+# Recomputation in backward makes activations; torch's decides by modules, and counts memory outside of them as Temp. trackers_step.py
+# counts these bytes in torch's run, and they are moved before the comparison.
 RECOMPUTED = "recomputed outside of modules"
 
-# Cases in which torch's run is not the same run, and the allocator's count in it not comparable.
+# Cases in which torch's run differs, so that the allocator's count in it cannot be compared.
 OTHER_HISTORY = {
     r"model=large_llama": "which blocks are split depends on all that the process did before",
 }
 
-# A peak of the GPU that is higher than torch's may be of another instant. What lasts is compared then; and all of it with what
-# torch's counts at the allocator's own instant, in a test of its own. The CPU's has such an instant only where a GPU does the work, and there is
-# hardly anything on it.
+# A GPU peak that is higher than torch's may be at another instant. Then only the lasting categories are compared; another test compares
+# all categories with torch's count at the allocator's own peak. The CPU has such an instant only if a GPU does the work, and then it
+# holds little.
 ANOTHER_INSTANT = "another instant"
 HARDLY_ANYTHING = 65536
 LASTING = ("Sharded Param", "Buffer", "Inputs", "Parameter")
 
-# States that are taken at another instant than torch's.
+# States that ours records at another instant than torch's.
 ELSEWHERE = {
     r"model=hf_llama .*self_attn \| (Post|Peak)-Backward \|":
         "it is called by keywords: torch's does not see its inputs, and ends its backward with the whole pass",
@@ -102,7 +105,7 @@ def corrected(torchs):
 
 
 def unexplained(where, ours, torchs, another_instant=True):
-    """({category: bytes that no kind explains}, names of the kinds that explain the rest)."""
+    """({category: bytes without an explanation}, names of the kinds that explain the other bytes)."""
     again = {RECOMPUTED} if torchs.get("Recomputed") else set()
     torchs = corrected(torchs)
     categories = {*ours, *torchs} - {"Total", "Workspace", "Recomputed"}
@@ -116,7 +119,7 @@ def unexplained(where, ours, torchs, another_instant=True):
         if kind.torchs in lost and re.search(kind.where, where)
         and 0 < min(lost[kind.torchs], sum(gained.get(category, 0) for category in kind.ours)) <= kind.at_most
     ]  # fmt: skip
-    # Each set of what ours has more of can come from what torch's has more of, and the other way round (Hall).
+    # Hall's condition: each set of categories in which ours has more is covered by categories in which torch's has more, and vice versa.
     edges = {(kind.torchs, category) for kind in kinds for category in kind.ours}
     while further := {(a, d) for a, b in edges for c, d in edges if b == c} - edges:
         edges |= further

@@ -1,6 +1,6 @@
 """Runs a program as `python PROGRAM argument…` does, and waits at its end for autograd's threads, as the package does.
 
-A program without the package that ends right after a backward pass aborts now and then without it: see autograd_threads.py.
+Without this, a program that does not use the package and ends right after a backward pass sometimes aborts: see autograd_threads.py.
 """
 
 import importlib.util

@@ -1,10 +1,10 @@
-"""An interpreter in which torch is imported already. Each run of it begins as a copy of one process, and so without the seconds that
-the import takes, which are most of a small test's; and it ends without the taking apart of the interpreter, for which a copy would first
-have to be copied whole. What a run finds is what it would find after its own import; a test of how torch is imported, of processes,
-signals, the environment or the very end takes the real interpreter.
+"""An interpreter that has already imported torch. Each run starts as a fork of one process, so it saves the seconds of the import,
+which are most of a small test. It ends without finalising the interpreter, which would copy all of the forked memory. A run sees the
+same state as after its own import. Tests of the import, of processes, signals, the environment or the end of a process use the real
+interpreter.
 
-    python warm_python.py serve SOCKET           imports torch, says so, makes copies until its standard input ends
-    python warm_python.py run SOCKET script …    as `python script …`, in a copy: its streams, folder, environment and exit code
+    python warm_python.py serve SOCKET           imports torch, prints "ready", forks for each run until its standard input ends
+    python warm_python.py run SOCKET script …    as `python script …`, in a fork: its streams, folder, environment and exit code
 """
 
 import atexit
@@ -21,11 +21,11 @@ from types import ModuleType
 _SIZE = struct.Struct("<q")
 
 
-# -- the side of the run -----------------------------------------------------------------------------------------------------
+# -- the run -----------------------------------------------------------------------------------------------------
 
 
 def run(path, arguments):
-    """Does not return: this process ends as the copy does."""
+    """Does not return: this process ends as the fork does."""
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
         request = json.dumps({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
@@ -48,11 +48,11 @@ def _read(connection, size):
     return found
 
 
-# -- the side of torch -------------------------------------------------------------------------------------------------------
+# -- the server -------------------------------------------------------------------------------------------------------
 
 
 def serve(path):
-    """Returns in a copy alone: the request, and its streams."""
+    """Returns only in a fork: the request and its streams."""
     import torch.distributed.fsdp  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -73,7 +73,7 @@ def serve(path):
 
 
 def _keep(connection):
-    """Makes the copy, tells its end, and ends it where nobody waits for that any more."""
+    """Forks, and sends the exit status of the fork. Kills the fork if the other side closes the connection."""
     size, streams, _, _ = socket.recv_fds(connection, _SIZE.size, 3)
     request = json.loads(_read(connection, _SIZE.unpack(size)[0]))
     copy = os.fork()
@@ -93,7 +93,7 @@ def _keep(connection):
 
 
 def become(request, streams):
-    """The module and the code that `python script …` would run."""
+    """The module and the code of `python script …`."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -111,11 +111,11 @@ def become(request, streams):
         return main, compile(file.read(), script, "exec")
 
 
-# -- the end of a copy -------------------------------------------------------------------------------------------------------
+# -- the end of a fork -------------------------------------------------------------------------------------------------------
 
 
 def exit_code(end):
-    """What Python would make of a SystemExit."""
+    """The exit code that Python gives to a SystemExit."""
     if end.code is None or isinstance(end.code, int):
         return (end.code or 0) & 0xFF
     print(end.code, file=sys.stderr)
@@ -123,7 +123,7 @@ def exit_code(end):
 
 
 def leave(code):
-    """Ends this process as Python does, up to where the interpreter would be taken apart."""
+    """Ends this process as Python does, but does not finalise the interpreter."""
     threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -1,9 +1,9 @@
-"""MemTracker in C++ against torch's own in Python, around the same training step: every category of every state of every
+"""MemTracker in C++ against torch's own in Python, around the same training step: each category of each state of each
 module, and at points of the step, on CPU and on the pretend GPU, in bytes.
 
-Ours sees what an operator allocates inside itself, and cuBLAS's workspaces; torch's sees the outputs of operators. So the
-states that are instants (all but the peaks) are equal to the byte once workspaces are left out, and a peak is equal unless
-an operator with hidden temporaries made it: those are listed below, and must be higher than torch's.
+Ours sees temporaries inside operators and cuBLAS's workspaces; torch's sees only the outputs of operators. So all states except
+peaks are equal to the byte without workspaces. A peak is equal unless an operator with hidden temporaries caused it: those
+operators are listed below, and our peak must be higher.
 """
 
 import json
@@ -26,9 +26,9 @@ MODELS = ("mlp", "twice", "conv", "transformer", "transformer_checkpointed", "tr
 OPTIMIZERS = ("sgd", "adamw_foreach", "adamw_fused")
 CATEGORIES = ("Parameter", "Buffer", "Gradient", "Activation", "Temp", "Optstate", "Other", "Total")
 
-# (model, device) -> last parts of the names of modules with operators that allocate inside themselves: convolution and
-# batch norm on CPU (oneDNN's own layouts), layer norm's backward on CPU (partial sums), a batched product of transposed
-# matrices on CUDA (copies).
+# (model, device) -> last parts of the names of modules whose operators have hidden temporaries: convolution and batch norm on
+# CPU (oneDNN's own layouts), layer norm's backward on CPU (partial sums), a batched product of transposed matrices on CUDA
+# (copies).
 HIDDEN = {
     ("conv", "cpu"): {"ConvNet", "conv", "norm"},
     ("transformer", "cpu"): {"ln1", "ln2", "norm"},
@@ -55,7 +55,7 @@ def run(command, asked):
 
 @pytest.fixture(scope="module")
 def seen():
-    """What both saw: {case: (ours, torch's)}."""
+    """{case: (our report, torch's report)}."""
     if not PROGRAM.exists():
         pytest.skip("the C++ layers on torch are not built")
     command = BUILD / "bin" / "plimsoll"
@@ -67,7 +67,7 @@ def seen():
 
 
 def books(snapshot, device):
-    """By category; workspaces, which torch's tracker does not see, are no part of the total."""
+    """{category: bytes}. The total excludes workspaces, which torch's tracker does not see."""
     found = dict(snapshot.get(device, {}))
     found["Total"] = found.get("Total", 0) - found.pop("Workspace", 0)
     return {category: found.get(category, 0) for category in CATEGORIES}
@@ -87,7 +87,7 @@ def each(seen, model=None):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_instant_is_torchs_in_every_category(seen, model):
+def test_each_instant_equals_torchs_in_each_category(seen, model):
     compared = 0
     for case, _, ours, torchs in each(seen, model):
         for point, snapshot in torchs["points"].items():
@@ -104,7 +104,7 @@ def test_every_instant_is_torchs_in_every_category(seen, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_modules_own_bytes_are_torchs(seen, model):
+def test_each_modules_own_bytes_equal_torchs(seen, model):
     for case, _, ours, torchs in each(seen, model):
         for name, module in torchs["modules"].items():
             for what in ("parameter", "buffer", "input", "output"):
@@ -116,7 +116,7 @@ def has_hidden_temporaries(model, device, module):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_peak_is_torchs_but_for_hidden_temporaries(seen, model):
+def test_each_peak_equals_torchs_except_hidden_temporaries(seen, model):
     first = True
     for case, device, ours, torchs in each(seen, model):
         mine = dict(states(ours["modules"]))
@@ -127,7 +127,7 @@ def test_every_peak_is_torchs_but_for_hidden_temporaries(seen, model):
             if has_hidden_temporaries(model, device, name):
                 assert a["Total"] >= b["Total"], (case, name, state)
             elif first and model == "mlp" and device != "cpu" and a != b:
-                # The first products of the process: the workspace is not yet known for one at the instant of the peak.
+                # The first matrix products of the process: at the peak the workspace does not have its category yet.
                 assert a["Total"] - b["Total"] == 32 << 20, (case, name, state)
             else:
                 assert a == b, (case, name, state, call)
@@ -135,11 +135,11 @@ def test_every_peak_is_torchs_but_for_hidden_temporaries(seen, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_peak_of_the_step_is_torchs_with_temporaries_told_from_state(seen, model):
-    """torch calls all that an optimizer allocates its state; ours is state only what stays."""
+def test_the_peak_of_the_step_equals_torchs_with_temporaries_apart_from_state(seen, model):
+    """torch counts all allocations of an optimizer as its state; ours counts only those that last."""
     for case, device, ours, torchs in each(seen, model):
         a, b = books(ours["peak"], device), books(torchs["peak"], device)
-        # On CPU a step allocates a few scalars inside operators.
+        # On CPU, operators of a step allocate a few scalars as temporaries.
         hidden = a["Total"] - b["Total"]
         assert 0 <= hidden <= (16 if model != "conv" or device != "cpu" else 1024), case
         if hidden == 0 or model != "conv":
@@ -147,7 +147,7 @@ def test_the_peak_of_the_step_is_torchs_with_temporaries_told_from_state(seen, m
             assert all(a[c] == b[c] for c in CATEGORIES if c not in ("Temp", "Optstate", "Total")), case
 
 
-def test_temporaries_of_a_foreach_step_are_no_state(seen):
+def test_temporaries_of_a_foreach_step_are_not_state(seen):
     for case, device, ours, torchs in each(seen, "transformer"):
         if "adamw_foreach" in case:
             assert books(ours["peak"], device)["Temp"] > 0, case

@@ -1,10 +1,10 @@
 """The trackers in Python against torch's own: the same two training steps with each (trackers_step.py), on CPU, on the pretend
-GPU, and as one rank of many under FSDP2. Every category of every state of every module is compared in bytes.
+GPU, and as one rank of many under FSDP2. Each category of each state of each module is compared in bytes.
 
-On the GPU every total is the allocator's count at the same instant of torch's run. Where categories differ, each byte that
-ours has elsewhere must be of a kind that tracker_differences.py lists with its reason; and each kind must have been seen.
+On the GPU each total equals the allocator's count at the same instant of torch's run. If categories differ, each byte must belong
+to a kind of difference that tracker_differences.py lists with its reason; and each kind must occur.
 
-Where ours is not there (tracker_choice.py) torch's is compared with itself, which proves the comparison.
+If our tracker is not built (tracker_choice.py), torch's is compared with itself, which proves the comparison.
 """
 
 import functools
@@ -32,7 +32,7 @@ STEP_SOURCES = ("trackers_step.py", "tracker_choice.py", "tracker_scenarios.py",
 WHY_NOT = needs.why_not(COMMAND, cuda=True)
 pytestmark = [
     pytest.mark.recorded,
-    pytest.mark.xdist_group("trackers_torch"),  # What both sides say is kept for all tests.
+    pytest.mark.xdist_group("trackers_torch"),  # One worker keeps the reports for all tests.
     pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
 ]
 
@@ -57,7 +57,7 @@ def sharded():
     return [f"model={model} device=cuda:0 checkpoint={how} fsdp=1" for model, hows in few.items() for how in hows]
 
 
-# Of each model some ways of checkpointing, such that every kind of difference is met.
+# Each model with some forms of checkpointing, so that each kind of difference occurs.
 SOME_ALONE = {
     "mlp": ("none",),
     "transformer": ("full",),
@@ -87,7 +87,7 @@ SHARDED = chosen(sharded(), SOME_SHARDED)
 CASES = [*ALONE, *(f"{case} world={world}" for world in WORLDS for case in SHARDED)]
 
 
-# What ours does not refuse, on purpose.
+# Misuse that ours accepts on purpose.
 ALLOWED = {
     "two passes without a reset": "a step begins with the first forward after an optimizer's step, or with a reset"
 }
@@ -113,7 +113,7 @@ def start(program, which, cases, world):
 
 @functools.cache
 def side(which, program, world):
-    """What one side says of each case, or why it does not: a run that failed is not repeated for each test."""
+    """One side's report of each case, or the error of its run: a failed run is not repeated for each test."""
     cases = {"trackers_step.py": ALONE if world is None else SHARDED}.get(program, ["all"])
 
     def ask(cases):
@@ -122,7 +122,7 @@ def side(which, program, world):
     try:
         if which == "torch" and program == "trackers_step.py":
             name = "trackers_step" if world is None else f"trackers_step_{world}"
-            # Of one case, the first: what the others leave behind is in the books of the next.
+            # Only the first case, because later cases count memory that earlier ones left.
             return torchs_answers.Recorded(name, STEP_SOURCES, ("torch", "transformers")).ask(cases, ask, live=1)
         return ask(cases)
     except (AssertionError, ValueError, subprocess.SubprocessError) as error:
@@ -130,7 +130,7 @@ def side(which, program, world):
 
 
 def both(program, world=None):
-    """What ours and torch's say of each case."""
+    """Our report and torch's of each case."""
     sides = [side(which, program, world) for which in (OURS, "torch")]
     for which, found in zip((OURS, "torch"), sides, strict=True):
         if isinstance(found, Exception):
@@ -144,13 +144,13 @@ def pair(case):
 
 
 def shared(states):
-    """torch's ends a backward that did not begin, with the whole pass: where no output has a gradient, as in the first forward
-    of a reentrant checkpoint. Ours has no such state."""
+    """Without states that only torch's has: it ends a backward that did not start, at the end of the whole pass, if no output
+    has a gradient, as in the first forward of a reentrant checkpoint."""
     return {state: found for state, found in states.items() if state != "Post-Backward" or "Pre-Backward" in states}
 
 
 def peaks(ours, torchs):
-    """(module, state, ours, [what torch's counts where the allocator came to its most]) for all peaks."""
+    """(module, state, ours, [torch's counts around the allocator's maximum]) for all peaks."""
     yield "", "peak", ours["peak"], torchs["at_peak"]
     for name, states in torchs["at_peaks_of"].items():
         for state, at in states.items():
@@ -158,7 +158,7 @@ def peaks(ours, torchs):
 
 
 def instants(ours, torchs):
-    """(module, state, ours, torch's, the allocator's count in torch's run) for all that both have."""
+    """(module, state, ours, torch's, the allocator's count in torch's run) for all states that both have."""
     for point, snapshot in torchs["points"].items():
         yield "", point, ours["points"][point], snapshot, torchs["active"][point]
     yield "", "peak", ours["peak"], torchs["peak"], torchs["active"]["peak"]
@@ -179,7 +179,7 @@ def fail_if(different, case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_category_is_torchs_or_differs_for_a_reason(case):
+def test_each_category_equals_torchs_or_differs_for_a_listed_reason(case):
     different = {}
     for name, state, ours, torchs, _ in instants(*pair(case)):
         for device in ours.keys() | torchs.keys():
@@ -192,13 +192,13 @@ def test_every_category_is_torchs_or_differs_for_a_reason(case):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "device=cuda" in case and "fake=1" not in case])
-def test_every_total_is_what_the_allocator_counts_in_torchs_run(case):
+def test_each_total_equals_the_allocators_count_in_torchs_run(case):
     different = {}
     left, left_in_torchs_run = (side["left"] for side in pair(case))
     for name, state, ours, _, active in instants(*pair(case)):
         if active is not None and not any(re.search(where, f"{case} | {name} | {state} |") for where in ELSEWHERE):
             more = ours["cuda:0"]["Total"] - left - (active - left_in_torchs_run)
-            # torch's does not count all: it is at most what the allocator counts.
+            # torch's misses some memory: it is at most the allocator's count.
             held = next((2 * size for model, size in HELD.items() if model in case and "reentrant" in case), 0)
             wrong = not -held <= more <= 0 if EXACT else more > 0
             if wrong and not (EXACT and any(re.search(where, case) for where in OTHER_HISTORY)):
@@ -209,8 +209,8 @@ def test_every_total_is_what_the_allocator_counts_in_torchs_run(case):
 @pytest.mark.parametrize(
     "case", [case for case in CASES if "device=cuda" in case and "fake=1" not in case and "large_" not in case]
 )
-def test_every_peak_is_the_instant_at_which_the_allocator_came_to_its_most_in_torchs_run(case):
-    """In every category, with what is inside of the operator that it came to it in, and nothing of another instant."""
+def test_each_peak_is_the_instant_of_the_allocators_maximum_in_torchs_run(case):
+    """In each category, including memory inside the operator of the maximum, and without memory of another instant."""
     different = {}
     for name, state, ours, at in peaks(*pair(case)):
         where = f"{case} | {name} | {state} | cuda:0"
@@ -224,21 +224,21 @@ def test_every_peak_is_the_instant_at_which_the_allocator_came_to_its_most_in_to
 
 @pytest.mark.skipif(not EXACT, reason="ours is not there")
 @pytest.mark.parametrize("case", [case for case in CASES if "fake=1" not in case])
-def test_every_total_is_what_the_allocator_counts(case):
+def test_each_total_equals_the_allocators_count(case):
     ours, _ = pair(case)
     assert {point: snapshot["cuda:0"]["Total"] for point, snapshot in ours["points"].items()} == ours["here"]
 
 
 @pytest.mark.skipif(not EXACT, reason="ours is not there")
 @pytest.mark.parametrize("case", [case for case in ALONE if "device=cpu" in case and "fake=1" not in case])
-def test_the_peak_on_cpu_is_what_the_profiler_hears_of_the_allocator(case):
+def test_the_peak_on_cpu_equals_the_profilers(case):
     ours, _ = pair(case)
     assert ours["peak"]["cpu"]["Total"] == ours["points"]["0 begin"]["cpu"]["Total"] + ours["added_at_most"]
 
 
 @pytest.mark.parametrize("case", [case for case in ALONE if "fake=1" in case])
-def test_without_memory_what_lasts_is_as_with_it(case):
-    """Activations are not compared: operators have other outputs under FakeTensorMode, as attention's statistics."""
+def test_lasting_categories_are_the_same_under_fake_tensor_mode(case):
+    """Activations are not compared: under FakeTensorMode operators have other outputs, for example attention's statistics."""
     real, different = case.removesuffix(" fake=1"), {}
     real = real if real in ALONE else real.removesuffix(" optimizer=adamw")
 
@@ -256,7 +256,7 @@ def test_without_memory_what_lasts_is_as_with_it(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_module_has_the_states_that_torchs_has(case):
+def test_each_module_has_the_states_of_torchs(case):
     def counts(modules):
         return {
             name: {state: len(found) for state, found in shared(states).items()} for name, states in modules.items()
@@ -264,15 +264,15 @@ def test_every_module_has_the_states_that_torchs_has(case):
 
     ours, torchs = (counts(side["modules"]) for side in pair(case))
     if "fsdp=1" in case and "model=mlp" in case:
-        # The root has no parameters of its own: torch's leaves it out, ours has its forward.
+        # The root has no own parameters: torch's leaves it out, ours has its forward.
         assert ours.pop("FSDPMLP", {}).keys() <= FORWARD | {"Peak Backward"}
     assert ours == torchs
 
 
 @pytest.mark.parametrize("case", ALONE)
-def test_every_modules_own_bytes_are_torchs(case):
+def test_each_modules_own_bytes_equal_torchs(case):
     ours, torchs = pair(case)
-    if "large_llama" in case:  # The rests of blocks are in ours.
+    if "large_llama" in case:  # Ours includes the rests of blocks.
         assert ours["own"].keys() == torchs["own"].keys()
         assert all(
             one >= other for name, sizes in torchs["own"].items() for one, other in zip(ours["own"][name], sizes)
@@ -281,15 +281,15 @@ def test_every_modules_own_bytes_are_torchs(case):
         assert ours["own"] == torchs["own"]
 
 
-# In numbers the two differ where blocks have rests (large), and where torch's run holds more (HF's models, reentrant).
+# The numbers differ if blocks have rests (large), and if torch's run holds more memory (HF's models, reentrant).
 PRINTED_ALIKE = [
     case for case in CASES if not any(word in case for word in ("fake=1", "large_", "model=hf_llama device=cuda:0 checkpoint=reentrant", "model=hf_gpt2 device=cuda:0 checkpoint=reentrant"))
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", PRINTED_ALIKE)
-def test_what_is_printed_is_what_torchs_prints(case):
-    """But for what torch's has no line for, and the totals, which are the allocator's."""
+def test_the_printed_text_equals_torchs(case):
+    """Except lines that torch's does not have, and totals, which are the allocator's."""
 
     def by_device(lines):
         found = {}
@@ -305,7 +305,7 @@ def test_what_is_printed_is_what_torchs_prints(case):
 
 
 @pytest.mark.skipif(not EXACT, reason="ours is not there")
-def test_every_kind_of_difference_is_seen():
+def test_each_kind_of_difference_occurs():
     seen = set()
     for case in CASES:
         for name, state, ours, torchs, _ in instants(*pair(case)):
@@ -317,19 +317,19 @@ def test_every_kind_of_difference_is_seen():
             for books in at:
                 where = f"{case} | {name} | {state} | cuda:0"
                 seen |= unexplained(where, ours["cuda:0"], books.get("cuda:0", {}), another_instant=False)[1]
-    # Nobody's memory is what an earlier case left behind, where it left any.
-    assert {ANOTHER_INSTANT, RECOMPUTED, *(kind.name for kind in KINDS)} - seen <= {"what nobody registered"}
+    # Unregistered memory occurs only if an earlier case left some.
+    assert {ANOTHER_INSTANT, RECOMPUTED, *(kind.name for kind in KINDS)} - seen <= {"unregistered memory"}
 
 
-def test_the_cases_differ_in_what_torchs_says():
-    """So that equality above is not equality of nothing."""
+def test_torchs_reports_differ_between_the_cases():
+    """Without this, the equality above could hold for empty output."""
     with_memory = [case for case in CASES if "fake=1" not in case]
     alike = {json.dumps([pair(case)[1]["peak"], pair(case)[1]["modules"]]) for case in with_memory}
     assert len(alike) > 0.9 * len(with_memory)
 
 
-def test_where_modules_are_is_what_torchs_says():
-    """But that torch's warns of a module within itself, and ends the backward of modules that did not begin one."""
+def test_the_order_of_modules_equals_torchs():
+    """Except that torch's warns of a module within itself, and ends the backward of modules that did not start one."""
 
     def begun(events):
         names = {event[1] for event in events if event[0] == "pre_bw"}
@@ -345,18 +345,18 @@ def surface(part):
     return [side[part] for side in both("trackers_surface.py")["all"]]
 
 
-def test_signatures_are_torchs():
+def test_signatures_equal_torchs():
     ours, torchs = surface("signatures")
     for name, methods in torchs.items():
         assert {key: ours[name].get(key) for key in methods} == methods, name
 
 
-def test_snapshots_and_statistics_are_asked_as_torchs_are():
+def test_snapshots_and_statistics_have_torchs_interface():
     ours, torchs = surface("keys")
     assert ours == torchs
 
 
-def test_misuse_is_refused_as_torchs_is():
+def test_misuse_raises_torchs_errors():
     ours, torchs = surface("misuse")
     assert {what: error for what, error in ours.items() if what not in ALLOWED} == {
         what: error for what, error in torchs.items() if what not in ALLOWED
@@ -364,8 +364,8 @@ def test_misuse_is_refused_as_torchs_is():
     assert all(ours[what] is None for what in ALLOWED) or not EXACT
 
 
-def test_statistics_of_modules_are_printed_as_torchs_are():
-    """The text is torch's; of the numbers, temporaries and totals of a peak are the allocator's."""
+def test_module_statistics_print_as_torchs():
+    """The text is torch's; temporaries and totals of a peak are the allocator's."""
 
     def without(displayed):
         return {name: re.sub(r"\t(Temp|Total): [0-9.]+", r"\t\1:", text) for name, text in displayed.items()}
@@ -377,7 +377,7 @@ def test_statistics_of_modules_are_printed_as_torchs_are():
 @pytest.mark.parametrize("ours, torchs, where, explained", [
     ({"Temp": 5, "Total": 5}, {"Optstate": 5, "Total": 5}, "x |  | peak | cpu", True),
     ({"Temp": 5, "Total": 5}, {"Optstate": 5, "Total": 5}, "x |  | 0 step | cpu", False),
-    ({"Temp": 6, "Total": 6}, {"Optstate": 5, "Total": 5}, "x |  | peak | cpu", True),  # One byte inside of an operator.
+    ({"Temp": 6, "Total": 6}, {"Optstate": 5, "Total": 5}, "x |  | peak | cpu", True),  # One byte inside an operator.
     ({"Temp": 4, "Total": 4}, {"Optstate": 5, "Total": 5}, "x |  | peak | cpu", False),  # Ours never has less.
     ({"Workspace": 9, "Total": 9}, {}, "device=cuda:0 |  | end | cuda:0", True),
     ({"Workspace": 9, "Parameter": 1, "Total": 10}, {}, "device=cuda:0 |  | end | cuda:0", False),

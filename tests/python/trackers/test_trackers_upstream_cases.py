@@ -1,8 +1,8 @@
-"""The trackers in Python around training as torch's own tests of its trackers have it, with the same sizes. Theirs accept a
-peak that is 10 % off; here it is what the allocator counts, in bytes: the CUDA caching allocator's own books on the pretend
-GPU, and on CPU what torch's profiler hears of the allocator (of tensors as large, which are not computed).
+"""The trackers in Python around the trainings of torch's own tests of its trackers, with the same sizes. Torch's tests accept a
+difference of 10 % in the peak; these require the allocator's count in bytes. On the pretend GPU it is the CUDA caching allocator's
+own, on CPU the profiler's (with tensors of the same size that are not computed).
 
-Where ours is not there (tracker_choice.py) the same programs run with torch's, and only what torch's promises is asked for.
+If our tracker is not built (tracker_choice.py), the same programs run with torch's, and only torch's promises are tested.
 """
 
 import functools
@@ -35,7 +35,7 @@ FSDP_ON_CPU = [case.replace("cuda:0", "cpu") for case in FSDP if "offload=1" not
 WHY_NOT = needs.why_not(COMMAND, cuda=True)
 pytestmark = [
     pytest.mark.recorded,
-    pytest.mark.xdist_group("trackers_upstream_cases"),  # What a run says is kept for all tests.
+    pytest.mark.xdist_group("trackers_upstream_cases"),  # One worker keeps the output of a run for all tests.
     pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
 ]
 
@@ -51,7 +51,7 @@ def run(program, cases=(), options=()):
 
 @functools.cache
 def outcome(program, world):
-    """What it writes, or why it does not: a run that failed is not repeated for each test."""
+    """The program's output or its error: a failed run is not repeated for each test."""
     cases = FSDP if world > 1 else [*TRAINING, *ON_CPU, *ATTRIBUTION, *FSDP_ON_CPU]
     try:
         return dict(zip(cases, run(program, cases, ["--world-size", str(world)])))
@@ -77,26 +77,26 @@ def modules():
 def check_peak(found, device="cuda:0"):
     said = found["peak"][device]
     if not EXACT:
-        # torch's knows nothing of what was there before it, and promises nine tenths of the rest.
+        # torch's does not know memory from before its scope, and promises nine tenths of the rest.
         assert said["Total"] == pytest.approx(found["active_peak"] - found["unregistered"], rel=0.1)
         return
     assert said["Total"] == found["active_peak"]
-    assert sum(said.values()) == 2 * said["Total"]  # Every byte is in one category.
+    assert sum(said.values()) == 2 * said["Total"]  # Each byte is in one category.
     assert found["current"][device]["Total"] == found["active_after"]
 
 
 @pytest.mark.parametrize("case", TRAINING)
-def test_the_peak_of_training_is_the_allocators(case):
+def test_the_peak_of_training_equals_the_allocators(case):
     check_peak(seen(case))
 
 
 @pytest.mark.parametrize("case", FSDP)
-def test_the_peak_of_training_under_fsdp_is_the_allocators(case):
+def test_the_peak_of_training_under_fsdp_equals_the_allocators(case):
     check_peak(seen(case))
 
 
 @pytest.mark.parametrize("case", [*ON_CPU, *FSDP_ON_CPU])
-def test_the_peak_on_cpu_is_what_the_profiler_hears_of_the_allocator(case):
+def test_the_peak_on_cpu_equals_the_profilers(case):
     found = seen(case)
     there = found["before"]["cpu"]["Total"] + found["added_at_most"]
     said = found["peak"]["cpu"]["Total"]
@@ -104,8 +104,8 @@ def test_the_peak_on_cpu_is_what_the_profiler_hears_of_the_allocator(case):
 
 
 @pytest.mark.parametrize("case", [*TRAINING, *ON_CPU])
-def test_after_training_there_is_the_model_its_state_and_the_batch(case):
-    """And nothing else: no gradient, activation or temporary is left, on either device."""
+def test_after_training_only_model_optimizer_state_and_batch_are_left(case):
+    """No gradient, activation or temporary is left on either device."""
     for device, books in seen(case)["current"].items():
         left = {category: size for category, size in books.items() if size and category not in ("Total", "Workspace")}
         assert left.keys() <= {"Parameter", "Optstate", "Other"}, device
@@ -113,20 +113,20 @@ def test_after_training_there_is_the_model_its_state_and_the_batch(case):
 
 @pytest.mark.parametrize("point", ["before forward", "after backward", "after step", "after zero_grad"])
 @pytest.mark.parametrize("case", ATTRIBUTION)
-def test_parameters_gradients_and_state_are_told_apart(case, point):
+def test_parameters_gradients_and_state_have_their_own_categories(case, point):
     found = seen(case)["points"][point]
     assert {category: found["said"][category] for category in found["there"]} == found["there"]
 
 
-def test_a_shard_on_the_cpu_is_counted_there():
+def test_a_shard_on_the_cpu_counts_on_the_cpu():
     for case in GROUPS:
         offloaded = "offload=1" in case
         for device, has_shards in (("cuda:0", not offloaded), ("cpu", offloaded)):
             assert bool(seen(case)["current"][device]["Sharded Param"]) == has_shards, case
 
 
-def test_only_what_ran_has_states():
-    """torch's does not know the sequence around it, which did not run."""
+def test_only_modules_that_ran_have_states():
+    """torch's does not know the enclosing sequence, which did not run."""
     for case in ("fsdp_part device=cuda:0", "fsdp_part device=cpu"):
         assert seen(case)["states"].keys() == {"FSDPSequential.0" if EXACT else "FSDPWidening"}
 
@@ -137,13 +137,13 @@ RECOMPUTED = {"Pre-Forward AC", "Post-Forward AC"}
 
 
 @pytest.mark.parametrize("case", [*FSDP, *FSDP_ON_CPU])
-def test_every_fsdp_module_has_every_stage_once(case):
+def test_each_fsdp_module_has_each_stage_once(case):
     for name, states in seen(case)["states"].items():
         if name == "FSDPSequential":
-            # A root without parameters of its own: torch's leaves it out, ours has its forward.
+            # A root without own parameters: torch's leaves it out, ours has its forward.
             assert states == dict.fromkeys(FORWARD | {"Peak Backward"}, 1)
             continue
-        # The wrapper is the FSDP module, and what it wraps is what runs again.
+        # The wrapper is the FSDP module, and the wrapped module runs again.
         again = "kind=composable" in case and "blocks" in name
         expected = dict.fromkeys(FORWARD | BACKWARD | (RECOMPUTED if again else set()), 1)
         if ", " in name:  # Two modules that were sharded together: each has its pre-forward.
@@ -152,8 +152,8 @@ def test_every_fsdp_module_has_every_stage_once(case):
 
 
 @pytest.mark.parametrize("case", [*TRAINING, *ON_CPU])
-def test_every_module_has_every_state_once(case):
-    """Of the last step: the statistics were reset after the first."""
+def test_each_module_has_each_state_once(case):
+    """In the last step: the statistics were reset after the first step."""
     usual = {"Pre-Forward", "Post-Forward", "Peak-Forward", "Pre-Backward", "Post-Backward", "Peak-Backward"}
     again = {"Pre-Forward-AC", "Post-Forward-AC"}
     for name, states in seen(case)["states"].items():
@@ -161,8 +161,8 @@ def test_every_module_has_every_state_once(case):
         if first:
             expected = usual
         elif "reentrant=1" in case:
-            # The first forward has no graph, so that nobody hears of the backward's beginning.
-            # torch's ends it nevertheless, with the whole pass.
+            # The first forward has no graph, so the start of its backward is not observed.
+            # torch's still ends it, at the end of the whole pass.
             expected = (usual - {"Pre-Backward", "Peak-Backward"} - ({"Post-Backward"} if EXACT else set())) | again
         else:
             expected = usual | again
@@ -175,7 +175,7 @@ def only(events, *kinds):
 
 @pytest.mark.parametrize("scenario, order", [("hierarchy", ("listed.0", "plain", "named.inner")),
                                              ("repeated", ("listed.0", "plain", "listed.0", "named.inner"))])  # fmt: skip
-def test_the_parents_of_a_module_are_there_in_its_forward_and_in_its_backward(scenario, order):
+def test_a_modules_parents_are_known_in_its_forward_and_in_its_backward(scenario, order):
     events = modules()[scenario]
     passes = 2 if scenario == "hierarchy" else 1
     forward = [["forward", sorted(["Global", "Nested", f"Nested.{name}"]), False] for name in order]
@@ -183,18 +183,18 @@ def test_the_parents_of_a_module_are_there_in_its_forward_and_in_its_backward(sc
     assert only(events, "forward", "backward") == (forward + backward) * passes
 
 
-def test_outside_of_passes_there_is_only_the_global_parent():
+def test_outside_of_passes_only_the_global_parent_is_known():
     *events, known = modules()["outside_of_backward"]
     assert events == [[when, ["Global"], False] for when in ("before", "between", "after")]
     assert known == ["Linear", None]
     assert modules()["hierarchy"][-1] == ["after", ["Global"], False]
 
 
-def test_a_module_within_itself_is_a_parent_to_its_end():
+def test_a_module_within_itself_is_a_parent_until_its_outer_call_ends():
     *events, warned = modules()["one_within_itself"]
     assert [when for when, *_ in events] == ["in 1", "in 0", "out 0", "out 1"]
     assert all(parents == ["Counting", "Global"] for _, parents, _ in events)
-    assert warned == ["warned", not EXACT]  # torch's doubts its own count; ours does not.
+    assert warned == ["warned", not EXACT]  # torch's warns that its own count is uncertain; ours does not.
 
 
 def test_roots_have_the_names_of_their_classes():
@@ -218,14 +218,14 @@ def test_user_hooks_are_called_around_each_pass_of_each_module():
     ]
     first, second, third = (events[begin + 1 : end] for begin, end in itertools.pairwise([-1, *marks]))
     assert first == PASS + hooks(*BEGIN, ("post_bw", "Relu"), ("post_bw", "Relu.linear"), in_backward=True)
-    # Where no input has a gradient, a backward ends with the whole pass: the inner module first.
+    # If no input has a gradient, a backward ends with the whole pass: the inner module first.
     assert second == PASS + hooks(*BEGIN, ("post_bw", "Relu.linear"), ("post_bw", "Relu"), in_backward=True)
     assert events[marks[1]] == ["refused", "AssertionError"]
     assert third == hooks(("only", "Relu.linear"), ("only", "Relu"), in_backward=False)
-    assert events[marks[2] :] == [["left", ["Global"], False]]  # Outside of the scope nothing is heard.
+    assert events[marks[2] :] == [["left", ["Global"], False]]  # Outside of the scope no hook is called.
 
 
-def test_the_backward_of_a_module_that_is_gone_comes_without_it():
+def test_the_backward_of_a_freed_module_is_not_reported_for_it():
     ends = [("post_bw", "Relu"), ("post_bw", "Relu.linear")]
     assert modules()["module_that_is_gone"] == PASS + hooks(*BEGIN, *ends, in_backward=True, known=False)
 
@@ -257,7 +257,7 @@ def test_a_recomputation_is_a_forward_within_the_backward_of_its_module(scenario
 
 
 def test_a_reentrant_recomputation_is_a_forward_within_backward():
-    """The first forward made no graph: the backward of such a module has no beginning. torch's has its end nevertheless."""
+    """The first forward made no graph, so the backward of such a module has no start. torch's still has its end."""
     *events, after = modules()["checkpointed_with_reentry"]
     backward = [("pre_bw", "Some")]
     for index in (2, 1):
@@ -270,7 +270,7 @@ def test_a_reentrant_recomputation_is_a_forward_within_backward():
     assert after == ["after", ["Global"], False]
 
 
-def test_a_forward_that_raises_is_left():
+def test_a_forward_that_raises_has_ended():
     events = modules()["raising_forward"]
     assert [what for what, *_ in only(events, "pre_fw", "post_fw")].count("post_fw") == 3
     assert events[-1] == ["raised", ["Global"], False]

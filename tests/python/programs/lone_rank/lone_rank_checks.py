@@ -1,7 +1,7 @@
 """Checks that test_lone_rank.py runs in one process of `plimsoll run`: `lone_rank_checks.py NAME…`.
 
-Each begins without a process group, as the rank that the environment names, and ends with none. What came of each is
-printed in one line of JSON, its name and the traceback of what it raised.
+Each check starts and ends without a process group, as the rank that the environment names. Its outcome is printed as one line of
+JSON: its name and the traceback of its exception.
 """
 
 import json

@@ -65,7 +65,7 @@ def objects_take_the_device_memory_that_torch_takes():
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     dist.all_gather_object([None] * world, text)
-    # The object's bytes, room for everybody's, and the all-gather's own flat copy of that room.
+    # The object's bytes, room for the objects of all ranks, and the all-gather's own flat copy of that room.
     peak = torch.cuda.max_memory_allocated() - before
     assert (1 + 2 * world) * 1_000_000 <= peak <= (1 + 2 * world) * 1_001_024, peak
 

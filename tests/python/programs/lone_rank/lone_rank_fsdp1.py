@@ -1,6 +1,6 @@
 """FSDP1's state dicts on one rank of many, as test_lone_rank.py runs them; prints how many cases passed.
 
-Every kind of state dict is saved, has what the whole model has, takes the memory that it is of, and is loaded again.
+Each kind of state dict is saved, has the full model's state, takes the memory of its tensors, and loads again.
 """
 
 import gc
@@ -26,7 +26,7 @@ WIDTH, LAYERS = 512, 4
 class Layer(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = torch.nn.LayerNorm(4)  # fewer elements than there are ranks
+        self.norm = torch.nn.LayerNorm(4)  # fewer elements than ranks
         self.wide = torch.nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x):
@@ -72,7 +72,7 @@ def configs():
 
 
 def bytes_of(state, kind):
-    """Of the tensors that a state dict holds of a kind, by device."""
+    """The bytes of a state dict's tensors of one kind, by device."""
     found = {"cpu": 0, "cuda": 0}
     for value in (entry[kind] for entry in state.values()):
         shards = value.local_shards() if hasattr(value, "local_shards") else None
@@ -82,7 +82,7 @@ def bytes_of(state, kind):
 
 
 def saved_and_loaded(model, optimizer, names, config):
-    """A state dict of `config` has the whole model's state in the right shapes, and its bytes are where it says."""
+    """A state dict of `config` has the full model's state in the right shapes, on the devices that `config` says."""
     kind, of_parameters, of_state = config
     is_full = kind is StateDictType.FULL_STATE_DICT
     with FSDP.summon_full_params(model, writeback=False):
@@ -97,7 +97,7 @@ def saved_and_loaded(model, optimizer, names, config):
         saved = FSDP.optim_state_dict(model, optimizer)
         peak, kept = torch.cuda.max_memory_allocated() - before, torch.cuda.memory_allocated() - before
         largest = max(shapes[name].numel() for name in names)
-        assert peak >= 4 * largest, (peak, largest)  # a whole flat parameter's moment, gathered on the device
+        assert peak >= 4 * largest, (peak, largest)  # a full flat parameter's moment, gathered on the device
         if is_full and of_state.rank0_only and rank > 0:
             assert saved == {} and parameters == {} and kept == 0, kept
         else:
@@ -129,7 +129,7 @@ def model_state(model):
 
 
 def a_state_that_nobody_knows_is_asked_for():
-    """A fresh optimizer of a rank that is to be told what rank 0 read."""
+    """A new optimizer of a rank that receives the state that rank 0 read."""
     model, _, _ = trained(True, ShardingStrategy.FULL_SHARD)
     fresh = torch.optim.AdamW(model.parameters())
     with FSDP.state_dict_type(
@@ -161,7 +161,7 @@ def main():
         for config in configs():
             saved_and_loaded(*job, config)
             passed += 1
-    # No step was made: there is no state anywhere.
+    # No step has run, so no rank has state.
     model = FSDP(torch.nn.Linear(8, 8), use_orig_params=True, device_id=device)
     assert FSDP.optim_state_dict(model, torch.optim.AdamW(model.parameters()))["state"] == {}
     if rank > 0:

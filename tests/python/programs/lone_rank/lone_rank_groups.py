@@ -1,4 +1,4 @@
-"""Checks of lone_rank_checks.py: process groups, how they are made, divided and left."""
+"""Checks of lone_rank_checks.py: process groups are made, split and left."""
 
 import datetime
 
@@ -58,7 +58,7 @@ def meshes_of_a_group_with_two_backends():
 
 
 def a_later_default_group_that_was_told_its_ranks_can_be_split():
-    """Not told, torch looks them up in an empty list: see docs/pretend_gpu.md."""
+    """Without the ranks torch looks them up in an empty list: see docs/pretend_gpu.md."""
     dist.init_process_group("nccl")
     dist.destroy_process_group()
     options = dist.ProcessGroupNCCL.Options()

@@ -1,4 +1,4 @@
-"""Checks of lone_rank_checks.py: what is built on the groups: DDP, checkpoints, pipelines."""
+"""Checks of lone_rank_checks.py: DDP, checkpoints and pipelines, which use process groups."""
 
 import copy
 import gc
@@ -17,13 +17,13 @@ def ddp_rebuilds_its_buckets_as_with_peers():
         model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(6))).to(device)
         options = {option: True} if option else {}
         ddp = DistributedDataParallel(model, device_ids=[device.index], bucket_cap_mb=2, **options)
-        for _ in range(4):  # DDP's own statistics, read below, lag behind
+        for _ in range(4):  # DDP's own statistics, read below, are late
             ddp(torch.randn(4, 512, device=device)).sum().backward()
         data = ddp._get_ddp_logging_data()
         key = "bucket_sizes" if option == "find_unused_parameters" else "rebuilt_bucket_sizes"
         sizes = [int(size) for size in data[key].split(", ")]
         assert sum(sizes) == 6 * (512 * 512 + 512) * 4
-        # A bucket is closed by the parameter that takes it past 2 MiB: a weight with the biases beside it.
+        # The parameter that takes a bucket past 2 MiB closes it: a weight with the biases beside it.
         assert key == "bucket_sizes" or sizes == [2 * (512 * 512 + 512) * 4] * 3, (option, sizes)
         assert all(parameter.grad is not None for parameter in model.parameters())
 
@@ -77,7 +77,7 @@ def a_rank_saves_its_part_of_a_checkpoint():
         dcp.load(state, checkpoint_id="saved")
     try:
         dcp.save(state, checkpoint_id=f"saved/__{rank}_0.distcp/below a file")
-    except BaseException as error:  # as which the coordinator's CheckpointException is declared
+    except BaseException as error:  # the declared base of the coordinator's CheckpointException
         assert "Not a directory" in str(error), error
     else:
         raise AssertionError("a checkpoint that cannot be written must not pass for one that was")
@@ -114,7 +114,7 @@ def pipeline_stages_run_with_what_they_can_know():
         except Exception as error:
             assert "input_args" in str(error) and f"stage {rank} of {world}" in str(error), error
         else:
-            raise AssertionError("nobody can have told this stage what it receives")
+            raise AssertionError("this stage cannot know its input")
     both = {"input_args": example, "output_args": example}
     taken = []
     for known in (both, {}, {"input_args": example}, both):
@@ -131,7 +131,7 @@ def pipeline_stages_run_with_what_they_can_know():
         last = stage(3, 4, input_args=example, group=dist.new_group(range(4)))
         assert last.is_last
         _pipeline(Schedule1F1B(last, 8, loss_fn=loss), [last])
-    # Two stages on each rank: the second is told what the first sent on.
+    # Two stages on each rank: the second receives the output of the first.
     first = stage(rank, 2 * world, **({"input_args": example} if rank else {}))
     stages = [first, stage(rank + world, 2 * world)]
     _pipeline(ScheduleInterleaved1F1B(stages, 8, loss_fn=loss), stages)

@@ -1,4 +1,4 @@
-"""Which rank this process is, as the environment says."""
+"""Rank, world size and device of this process, from the environment."""
 
 import os
 

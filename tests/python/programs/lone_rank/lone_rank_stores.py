@@ -61,7 +61,7 @@ def hash_stores_are_torchs_own_but_for_the_groups():
 
 
 def no_thread_of_nccls_asks_the_store():
-    """A script may want dumps: on a real GPU a thread then asks for the key that calls for one, every second."""
+    """A script may request dumps: on a real GPU a thread then reads the key that requests one, each second."""
     asked, (store,) = [], [base for base in dist.TCPStore.__mro__ if base.__name__ == "LoneStore"]
     check = store.check
     store.check = lambda self, keys: asked.append(keys) or check(self, keys)

@@ -7,7 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class RMSNorm(nn.Module):
-    """In fp32 whatever it is given, operator by operator."""
+    """Computes in fp32 for each input type, one operator at a time."""
 
     def __init__(self, dim):
         super().__init__()
@@ -26,7 +26,7 @@ class RMSNorm(nn.Module):
 
 
 def rotations(context, head_dim):
-    """A complex number for each place and pair of a head's numbers."""
+    """A complex number for each position and pair of a head's channels."""
     with torch.device("cpu"):  # C++ has no polar on meta.
         speeds = 1.0 / torch.pow(10000.0, torch.arange(0, head_dim, 2).float() / head_dim)
         angles = torch.outer(torch.arange(context).float(), speeds)
@@ -44,7 +44,7 @@ def rotate(x, freqs):
 
 
 def repeated(x, times):
-    """Each head of keys or values, for so many heads of queries."""
+    """Repeats each head of keys or values for the heads of queries that share it."""
     b, t, heads, d = x.shape
     return x.unsqueeze(3).expand(b, t, heads, times, d).reshape(b, t, heads * times, d)
 

@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Residual(nn.Module):
-    """A block of the network. `spare` is a layer that forward uses only where it is told to."""
+    """A block of the network. `spare` is a layer that forward uses only on request."""
 
     def __init__(self, dim, hidden, spare=False):
         super().__init__()
@@ -29,7 +29,7 @@ class Residual(nn.Module):
 
 
 class Network(nn.Module):
-    """Residual blocks and a head, with sizes that no number of ranks divides."""
+    """Residual blocks and a head, with sizes that the numbers of ranks do not divide."""
 
     def __init__(self, dim, hidden, outer, spare=False, checkpointed=False, times=1):
         super().__init__()
@@ -105,7 +105,7 @@ class Block(nn.Module):
 
 
 class Head(nn.Module):
-    """A linear layer without bias whose weight may be another module's."""
+    """A linear layer without bias. Its weight may belong to another module."""
 
     def __init__(self, weight):
         super().__init__()
@@ -119,7 +119,7 @@ class GPT(nn.Module):
     def __init__(self, vocabulary, context, dim, heads, layers, tied=False, checkpointed=False, headless=False):
         super().__init__()
         self.checkpointed = checkpointed
-        self.headless = headless  # Forward ends before the head, which is called by itself.
+        self.headless = headless  # Forward ends before the head, which is called separately.
         self.tokens = nn.Embedding(vocabulary, dim)
         self.places = nn.Embedding(context, dim)
         self.layers = nn.ModuleList(Block(dim, heads) for _ in range(layers))
@@ -144,7 +144,7 @@ class GPT(nn.Module):
 
 
 def numbers(numel, seed):
-    """Doubles between -1/4 and 1/4 that look random and are the same in every language."""
+    """Pseudo-random doubles between -1/4 and 1/4, the same in both languages."""
     return (torch.arange(numel) * 7919 + seed * 104729).remainder(100003).double().div(100003).sub(0.5).div(2)
 
 
@@ -176,7 +176,7 @@ class NetworkCase:
 
 
 class TextCase:
-    """Texts to be guessed word by word."""
+    """Batches of tokens and next-token targets."""
 
     batch = 2
 
@@ -213,7 +213,7 @@ class GPTCase(TextCase):
         return GPT(*sizes, self.tied, self.checkpointed, self.chunked)
 
     def backward_by_chunks(self, model, inputs, targets):
-        """The head and the loss of one text at a time, so that never all logits are there."""
+        """The head and the loss of one text at a time, so that all logits never exist together."""
         hidden = model(inputs)
         leaf = hidden.detach().requires_grad_()
         total = 0

@@ -1,4 +1,4 @@
-"""The models of trackers_upstream_cases.py, of the sizes that torch's own tests of its trackers have."""
+"""The models of trackers_upstream_cases.py, with the sizes of torch's own tests of its trackers."""
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ class Widening(nn.Module):
 
 
 class Checkpointed(nn.Module):
-    """Every block but the first is run again in backward."""
+    """Each block except the first is recomputed in backward."""
 
     def __init__(self, layers, dim, dtype, reentrant):
         super().__init__()
@@ -72,7 +72,7 @@ class Block(nn.Module):
 
 
 class TiedTransformer(nn.Module):
-    """Dropout, learnt positions, and a head that is the embedding."""
+    """Dropout, learnt positions, and a head that shares the embedding."""
 
     def __init__(self, vocabulary=8192, length=512, layers=4, dim=16, heads=4, dropout=0.1):
         super().__init__()
