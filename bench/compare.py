@@ -1,8 +1,8 @@
-"""What a step costs on the pretend GPU, in one run:
+"""The cost of a step on the pretend GPU, in one run:
 
-- Llama-3-8B with FSDP2 on 64 ranks under `plimsoll run`, against FakeTensorMode with torch's FSDPMemTracker, in a Python that
-  nothing of `plimsoll run` watches;
-- the same at 8 and at 16,384 ranks, in turns, so that both meet the same machine;
+- Llama-3-8B with FSDP2 on 64 ranks under `plimsoll run`, against FakeTensorMode with torch's FSDPMemTracker, in a Python without
+  the observer of `plimsoll run`;
+- the same at 8 and at 16,384 ranks, alternating, so that other load hits both;
 - an operator;
 - Llama-3-405B on 1,024 ranks, from start to end.
 
@@ -20,7 +20,7 @@ HOME = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PLIMSOLL = str(BUILD / "bin" / "plimsoll")
 PYTHON = str(HOME / ".plimsoll" / "venv" / "bin" / "python")
-# One thread, as `plimsoll run` has it.
+# One thread, as under `plimsoll run`.
 PRETEND = {
     "LD_PRELOAD": ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*"))),
     "OMP_NUM_THREADS": "1",
@@ -52,12 +52,12 @@ def on_the_pretend_gpu(out: Path, world_size: int, *script: str, gpu: str = "H10
 
 
 def with_fake_tensors(out: Path, world_size: int, *script: str) -> dict:
-    """The pretend libraries are there because torch's CUDA build does not start without some; nothing calls them."""
+    """torch's CUDA build does not load without some libraries. The pretend libraries stand in, and nothing calls them."""
     return timed(out, [PYTHON, *script, "--fake"], WORLD_SIZE=str(world_size), **PRETEND)
 
 
 def steady(*runs: dict) -> float:
-    """The first step of a run creates the optimizer's state; the fastest of the others is the least disturbed."""
+    """The fastest step after the first, which creates the optimizer's state: other load disturbs it least."""
     return min(seconds for run in runs for seconds in run["step_seconds"][1:] or run["step_seconds"])
 
 

@@ -1,4 +1,4 @@
-// What the pretended device costs a caller: per call, on one core.
+// The cost of a call into the pretend GPU, on one core.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ void launch(benchmark::State& state) {
         cudaLaunchKernel(reinterpret_cast<const void*>(&kernel_stub), dim3(1), dim3(1), nullptr, 0, nullptr));
   }
 }
-BENCHMARK(launch)->Name("a launch that nobody listens to");
+BENCHMARK(launch)->Name("a launch without a listener");
 
 void launch_heard(benchmark::State& state) {
   const auto token = plimsoll::pretend::control::listen([](const plimsoll::pretend::Event&) {});

@@ -1,4 +1,4 @@
-"""What a step under FSDP2 costs, ours in C++ and torch's in Python, in one run:
+"""The cost of a step under FSDP2, ours in C++ and torch's in Python, in one run:
 
 - a small transformer on 2 gloo ranks, in several configurations;
 - the host's work for one FSDP module: a row of modules with next to no compute on the pretend GPU, sharded and not;
@@ -19,7 +19,7 @@ HOME = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PLIMSOLL_HOME": str(HOME)}
 PROGRAM = str(BUILD / "bench" / "bench_fsdp_step")
-# Not under `plimsoll run`, which would make each rank a lone one.
+# Not under `plimsoll run`, which makes each rank a lone rank.
 TORCHS = [str(HOME / ".plimsoll" / "venv" / "bin" / "python"), str(HOME / "bench" / "torch_fsdp_step.py")]
 PRETEND = {"LD_PRELOAD": ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))}
 CONFIGURATIONS = ("fp32", "bf16", "keep", "no_sync", "offload")
@@ -78,7 +78,7 @@ def gloo(configuration: str, steps: int) -> None:
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        for _ in range(3):  # In turns, so that what else the machine does hits both.
+        for _ in range(3):  # Alternating, so that other load hits both.
             ours += json.loads(on_two_ranks([PROGRAM, "gloo", str(steps), configuration]))["steps"]
             on_two_ranks([*TORCHS, "gloo", str(steps), configuration, str(out)], PRETEND)
             theirs += json.loads(out.read_text())["steps"]

@@ -1,7 +1,7 @@
-"""What FSDPMemTracker costs, in one run:
+"""The cost of FSDPMemTracker, in one run:
 
 - a step of Llama-3-8B's shape, one of 64 ranks, tracked: ours in C++ on the pretend GPU, and torch's under FakeTensorMode;
-- what tracking adds to ours;
+- the cost of tracking over an untracked step of ours;
 - a step of Llama-3-405B's shape (126 layers), one of 16,384 ranks, and the memory of the process that takes it.
 
     python3 bench/fsdp_tracker.py        (after ./plimsoll --version and ninja -C build/release bench_tracked_fsdp_step)

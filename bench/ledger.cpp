@@ -1,6 +1,6 @@
-// What the ledger costs whoever reports to it: per event, on one core. The stream is that of a training step: a few
-// thousand allocations alive, modules entered and left four deep, a ramp in forward, its fall in backward, temporaries
-// in between, and every third allocation classified after it was made. The bar is 10 million events a second.
+// The cost of an event in the ledger, on one core. The events are those of a training step: a few thousand live
+// allocations, modules nested four deep, activations that grow in forward and shrink in backward, temporaries in
+// between, and each third allocation classified later. The goal is 10 million events per second.
 
 #include "plimsoll/ledger/ledger.h"
 
@@ -20,11 +20,11 @@ using namespace plimsoll;
 using namespace plimsoll::ledger;
 
 constexpr int kLayers = 32;
-constexpr int kActivations = 60;  // of a layer, alive until its backward
+constexpr int kActivations = 60;  // per layer, alive until its backward
 constexpr int kTemporaries = 2;   // beside each activation, and beside each that is freed
 constexpr int kParameters = 1000;
 
-/// The events of one step. The next one is the same, with other ids.
+/// The events of one step. The next step has the same events with other ids.
 class Step {
  public:
   explicit Step(Ledger& ledger) : device_(ledger.device("cuda:0")) {

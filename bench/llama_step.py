@@ -1,6 +1,6 @@
 """Trains Llama with FSDP2 for a few steps and prints, as JSON, how long the build and each step took.
 
-    llama_step.py MODEL STEPS OUT.json             on whatever GPU there is: the pretended one, under `plimsoll run`
+    llama_step.py MODEL STEPS OUT.json             on the GPU of the process: the pretend GPU under `plimsoll run`
     llama_step.py MODEL STEPS OUT.json --fake      under FakeTensorMode, watched by torch's own FSDPMemTracker
     llama_step.py MODEL STEPS OUT.json --tracked   as the first, and then in turns without and with plimsoll.FSDPMemTracker
 
@@ -49,9 +49,9 @@ def step(model: Llama, optimizer: torch.optim.Optimizer) -> None:
 
 
 def in_turns(model: Llama, optimizer: torch.optim.Optimizer, turns: int) -> dict[str, list[float]]:
-    """Steps without and with plimsoll's tracker, in turns, so that both meet the same machine. A tracker hears of allocations
-    from when it is made: each turn has one of its own, and without it there is none. Of the steps with a tracker the first one
-    names everything; `around` is what making, entering, leaving and dropping it takes."""
+    """Steps without and with plimsoll's tracker, alternating, so that other load hits both. A tracker is called for allocations
+    as soon as it exists, so each turn makes its own tracker. The first step with a tracker names each tensor. `around` is
+    the time to make, enter, leave and drop the tracker."""
     from plimsoll import FSDPMemTracker
 
     seconds: dict[str, list[float]] = {"plain": [], "first": [], "tracked": [], "around": []}
@@ -106,7 +106,7 @@ def main() -> None:
                 step(model, optimizer)
                 seconds.append(time.perf_counter() - began)
                 if fake:
-                    tracker.reset_mod_stats()  # it keeps one step at a time
+                    tracker.reset_mod_stats()  # the tracker keeps one step at a time
         turns = in_turns(model, optimizer, steps) if "--tracked" in sys.argv else {}
     Path(out).write_text(json.dumps({"build_seconds": built, "step_seconds": seconds, **turns}))
 

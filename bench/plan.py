@@ -1,4 +1,4 @@
-"""What `plimsoll plan` costs, in one run:
+"""The cost of `plimsoll plan`, in one run:
 
 - `plan llama3-8b --gpus 64`, process start to end, and its two steps by themselves, against the same two steps under
   FakeTensorMode with torch's FSDPMemTracker;
@@ -27,7 +27,7 @@ SWEEP = ["--gpus", "8,16,32,64,128", "--batch", "1..8", "--checkpoint", "none,se
 
 
 def timed(*arguments, expect=(0, 3)):
-    """The seconds of a command, from its start to its end, and what it wrote."""
+    """The seconds of a command from start to end, and its output."""
     began = time.perf_counter()
     done = subprocess.run(
         [PLIMSOLL, *arguments],
@@ -70,7 +70,7 @@ def main():
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PLIMSOLL_HOME": str(HOME)},
     )
-    _, _, usage = os.wait4(large.pid, 0)  # Of the command and the processes that it started.
+    _, _, usage = os.wait4(large.pid, 0)  # The maximum of the command and the processes that it started.
     print(
         f"plan llama3-405b --gpus 16384: {time.perf_counter() - began:.2f} s, resident at most {usage.ru_maxrss / 1024:.0f} MiB"
     )

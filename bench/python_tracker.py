@@ -1,8 +1,7 @@
-"""What plimsoll.FSDPMemTracker, the drop-in for Python, costs: Llama-3-8B with FSDP2 on 64 ranks, in one run.
+"""The cost of plimsoll.FSDPMemTracker, the drop-in for Python: Llama-3-8B with FSDP2 on 64 ranks, in one run.
 
-- a step on the pretend GPU, while there is no tracker and with one, in turns, the fastest of each: with nothing recomputed, and
-  with full checkpointing, where the step is shorter and modules are called twice; beside it a tracker's first step, and what
-  making, entering, leaving and dropping it takes;
+- a step on the pretend GPU without and with a tracker, alternating, the fastest of each: without recomputation, and with full
+  checkpointing, which calls modules twice; also a tracker's first step, and the time to make, enter, leave and drop it;
 - the latter under FakeTensorMode with torch's own;
 - the latter under `plimsoll run` with and without categories.
 

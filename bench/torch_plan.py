@@ -51,7 +51,7 @@ def main() -> None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
                 optimizer.step()
                 seconds.append(time.perf_counter() - began)
-                tracker.reset_mod_stats()  # It keeps one step at a time.
+                tracker.reset_mod_stats()  # The tracker keeps one step at a time.
     out.write_text(json.dumps({"steps": seconds}))
 
 

@@ -50,7 +50,7 @@ def main() -> None:
                 optimizer.step()
                 optimizer.zero_grad()
                 seconds.append(time.perf_counter() - began)
-                tracker.reset_mod_stats()  # It keeps one step at a time.
+                tracker.reset_mod_stats()  # The tracker keeps one step at a time.
         peak = {str(device): dict(found) for device, found in tracker.get_tracker_snapshot("peak").items()}
     out.write_text(
         json.dumps(

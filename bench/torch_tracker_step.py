@@ -1,6 +1,6 @@
-"""What torch's own MemTracker costs: seconds of training steps as JSON.
+"""The cost of torch's own MemTracker: seconds of training steps as JSON.
 
-torch_tracker_step.py cpu STEPS OUT.json      the transformer of bench/torch/tracked_step.cpp, plain and tracked in turn
+torch_tracker_step.py cpu STEPS OUT.json      the transformer of bench/torch/tracked_step.cpp, plain and tracked, alternating
 torch_tracker_step.py fake STEPS OUT.json     Llama-3-8B's shape under FakeTensorMode, tracked
 """
 
@@ -29,7 +29,7 @@ def tracked(model, optimizer, step) -> float:
     tracker.track_external(model, optimizer)
     with tracker:
         step()
-        tracker.reset_mod_stats()  # It keeps one step at a time.
+        tracker.reset_mod_stats()  # The tracker keeps one step at a time.
         return timed(step)
 
 

@@ -1,4 +1,4 @@
-"""What tracking memory costs, ours and torch's, in one run:
+"""The cost of tracking memory, ours and torch's, in one run:
 
 - a real training step on CPU (transformer, 8 layers, dim 512), with MemTracker in C++ and with torch's in Python;
 - a step of Llama-3-8B's shape in C++ on the pretend GPU, plain and tracked, against FakeTensorMode with torch's MemTracker.
@@ -51,7 +51,7 @@ def torchs(mode: str, steps: int) -> dict[str, list[float]]:
 
 
 def ratio(seconds: dict[str, list[float]]) -> float:
-    """Each tracked step against the plain one beside it, so that what else the machine does hits both; the median."""
+    """The median ratio of each tracked step to the plain step beside it, so that other load hits both."""
     return statistics.median(t / p for t, p in zip(seconds["tracked"], seconds["plain"]))
 
 

@@ -1,4 +1,4 @@
-"""Activation checkpointing of a block: everything recomputed, or all but attention and every other matmul."""
+"""Activation checkpointing of a block: recompute all of it, or all but attention and every other matmul."""
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ def _keep_attention_and_every_other_matmul():
 
 
 class Checkpointed(nn.Module):
-    """`mode`: "full" recomputes the whole block in the backward; "op" keeps what is dear to recompute."""
+    """`mode`: "full" recomputes the whole block in backward; "op" keeps results that are expensive to recompute."""
 
     def __init__(self, block: nn.Module, mode: str):
         super().__init__()

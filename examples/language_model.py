@@ -1,6 +1,6 @@
 """Language models by their config.json, in plain PyTorch: Llama, Mistral, Qwen2, Qwen3, Phi-3, GPT-2, Mixtral, Qwen3-MoE.
 
-What `plimsoll plan` builds in C++, statement by statement, so that tensors live and die alike.
+`plimsoll plan` builds the same models in C++, statement by statement, so that tensors have the same lifetimes.
 """
 
 import json
@@ -182,7 +182,7 @@ class FeedForward(nn.Module):
 
 
 class Router(nn.Module):
-    """Which experts each token is sent to, and how much each counts."""
+    """The experts of each token, and their weights."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -198,7 +198,7 @@ class Router(nn.Module):
 
 
 class GroupedExperts(nn.Module):
-    """All experts' products in one call each. Rows come sorted by expert."""
+    """Multiplies all experts in one call for each projection. Rows are sorted by expert."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -277,7 +277,7 @@ class GPT2Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Tokens in, logits out. `length` is the longest sequence that it will be given."""
+    """Takes tokens, returns logits. `length` is the maximum sequence length."""
 
     def __init__(self, config: Config, length: int, loss_fp32: bool = True):
         super().__init__()
@@ -292,7 +292,7 @@ class LanguageModel(nn.Module):
             self.turns = None
         else:
             self.norm = rms_norm(config, config.dim)
-            # Twice as far as needed, as torchtitan's first models had it.
+            # Twice the needed length, as in torchtitan's first models.
             table = torch.empty(2 * length, config.head_dim // 2, dtype=torch.complex64)
             self.register_buffer("turns", table, persistent=False)
         self.output = nn.Linear(config.dim, config.vocabulary, bias=False)
@@ -301,7 +301,7 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Has no temporaries on the device."""
+        """Initialises without temporaries on the device."""
         if self.turns is not None:
             self.turns.copy_(rotations(self.config.head_dim, self.turns.shape[0], self.config.rope_theta))
         for parameter in self.parameters():

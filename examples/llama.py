@@ -16,7 +16,7 @@ class LlamaConfig:
     ffn: int
     vocab: int
     rope_theta: float = 10000.0
-    norm: str = "fp32"  # "fp32": composed of fp32 operations; "fused": torch's own RMSNorm
+    norm: str = "fp32"  # "fp32": made of fp32 operations; "fused": torch's own RMSNorm
     norm_eps: float = 1e-5
 
     @property
@@ -124,7 +124,7 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    """Tokens in, fp32 logits out. `positions` is the longest sequence that the rotary table is made for."""
+    """Takes tokens, returns fp32 logits. `positions` is the maximum sequence length, the size of the rotary table."""
 
     def __init__(self, config: LlamaConfig, positions: int):
         super().__init__()
@@ -140,7 +140,7 @@ class Llama(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """For a model that was built on meta and then got memory by to_empty()."""
+        """Initialises a model that was built on meta and then got memory from to_empty()."""
         with torch.device("cpu"):
             table = self._frequencies(self.frequencies.shape[0])
         self.frequencies.copy_(table)

@@ -1,9 +1,9 @@
 // Trains a transformer under FSDP2 as one of many ranks, on the pretend GPU, and shows where the memory of that rank
-// went: block by block, stage by stage, and cause by cause at the peak.
+// goes: by block, by stage, and by cause at the peak.
 //
 //     ninja -C build/release example_track_fsdp && build/release/examples/example_track_fsdp [WORLD_SIZE] [--keep]
 //
-// --keep leaves the blocks' parameters whole between forward and backward (reshard_after_forward = false).
+// --keep leaves the blocks' parameters unsharded between forward and backward (reshard_after_forward = false).
 #include <ATen/Functions.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     return 1;
   }
 
-  // One process, rank 0 of the world. The others are only pretended: memory is what it would be, numbers are not.
+  // One process plays rank 0, and the other ranks do not exist: memory is as in the real job, numbers are not.
   distributed::init_process_group({.backend = "fake", .store = {}, .rank = 0, .world_size = world_size});
   auto model = [] {
     const nn::DeviceScope meta(at::kMeta);

@@ -1,5 +1,5 @@
-// Trains a small transformer for a few real steps, on the CPU or on the GPU that is named, and shows where its memory
-// went.
+// Trains a small transformer for a few real steps, on the CPU or on a GPU, and shows where its memory
+// goes.
 //
 //     ninja -C build/release example_track_training && build/release/examples/example_track_training [cuda]
 //     [--checkpoint]
@@ -20,7 +20,7 @@
 
 namespace nn = plimsoll::nn;
 
-// A module as libtorch's users write it. Hooked<…> in its declaration is all that tracking asks for.
+// A usual module of libtorch. Tracking needs only Hooked<…> in its declaration.
 struct AttentionImpl : torch::nn::Module {
   AttentionImpl(int dim, int heads) : heads(heads) {
     qkv = register_module("qkv", nn::Linear(dim, 3 * dim));
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   Transformer model(/*vocabulary=*/256, /*dim=*/128, /*heads=*/4, /*layers=*/4, checkpoint);
   model->to(device);
   nn::AdamW optimizer(model->parameters(), {.lr = 1e-3});
-  // Each next token is the one before it plus three.
+  // Each token is the previous token plus three.
   const auto tokens = at::arange(8 * 65).mul(3).remainder(256).view({8, 65}).to(device);
 
   plimsoll::MemTracker tracker;

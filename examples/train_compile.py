@@ -20,7 +20,7 @@ def main() -> None:
 
     with torch.device("cuda"):
         model = Llama(replace(PRESETS[args.model], layers=args.layers), positions=args.seq_len).bfloat16()
-        model.frequencies = model._frequencies(args.seq_len)  # bfloat16() has no complex of its own
+        model.frequencies = model._frequencies(args.seq_len)  # bfloat16 has no complex type
     compiled = model if args.eager else torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     for step in range(args.steps):

@@ -43,7 +43,7 @@ def main() -> None:
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for layer in model.layers:
         if not args.eager:
-            layer.compile(fullgraph=True)  # the blocks are alike: one compilation serves them all
+            layer.compile(fullgraph=True)  # the blocks are identical: one compilation serves all of them
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     model.to_empty(device=device)

@@ -1,4 +1,4 @@
-"""FSDP1 (FullyShardedDataParallel): each block one flat parameter, sharded among the ranks.
+"""FSDP1 (FullyShardedDataParallel): each block is one flat parameter, sharded among the ranks.
 
 torchrun --nproc-per-node 8 train_fsdp1.py
 """

@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 8 train_language_model.py config.json --batch 2 --seq-len 8192 --checkpoint selective
 
-More than one GPU, or parameters on the CPU: built on meta, FSDP2 by block, bf16 with fp32 reduction. One GPU: built on it,
-under autocast.
+On more than one GPU, or with parameters on the CPU, the model is built on meta, with FSDP2 by block and bf16 with fp32
+reduction. On one GPU it is built there and runs under autocast.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def checkpoint(model: LanguageModel, policy: str) -> None:
 
 
 def placement(model: LanguageModel, shards: int):
-    """Fewer experts than ranks to share them: along their width."""
+    """Shards along the width if there are fewer experts than ranks."""
     experts = model.config.experts
     if experts is None or shards <= experts.count:
         return None
@@ -89,7 +89,7 @@ def shard(model: LanguageModel, args: argparse.Namespace, world_size: int) -> No
     layers = list(model.layers)
     for first in range(0, len(layers), group) if group else []:
         unit = layers[first : first + group]
-        # The backward needs the last block first: it would be gathered again at once.
+        # Backward needs the last block first and would gather it again at once.
         kept = args.keep_last_block and first + group >= len(layers)
         fully_shard(unit if group > 1 else unit[0], reshard_after_forward=False if kept else reshard, **options)
     root = {"auto": None, "always": True, "never": False}.get(args.reshard_after_forward, None if group else reshard)

@@ -41,7 +41,7 @@ def shard(model: Llama, mesh, reshard: bool) -> None:
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     last = len(model.layers) - 1
     for i, layer in enumerate(model.layers):
-        # The backward needs the last block first: it would be gathered again at once.
+        # Backward needs the last block first and would gather it again at once.
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard and i < last)
     fully_shard(model, mesh=mesh, mp_policy=policy)
 

@@ -19,7 +19,7 @@ try:
 except ImportError:  # torch 2.5
     from torch.distributed._composable.fsdp import MixedPrecisionPolicy, fully_shard
 
-# Of each pair of matmuls the first is split by columns and the second by rows: one all-reduce for the pair.
+# Each pair of matmuls is split by columns, then by rows, so the pair needs only one all-reduce.
 BLOCK_PLAN = {
     "attention.wq": ColwiseParallel(),
     "attention.wk": ColwiseParallel(),
@@ -61,7 +61,7 @@ def main() -> None:
     model.to_empty(device=device)
     model.init_weights()
 
-    # The matmuls are DTensors of both mesh dimensions, the rest of one: AdamW takes them in groups that are alike.
+    # The matmuls are DTensors of both mesh dimensions, the others of one: AdamW needs groups of one kind.
     parameters = list(model.parameters())
     groups = [[p for p in parameters if p.device_mesh.ndim == ndim] for ndim in (2, 1)]
     optimizer = torch.optim.AdamW([{"params": group} for group in groups], lr=3e-4)

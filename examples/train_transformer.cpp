@@ -4,7 +4,8 @@
 //     torchrun --no-python --nproc-per-node 2 build/release/examples/example_train_transformer --save runs/a
 //     torchrun --no-python --nproc-per-node 2 build/release/examples/example_train_transformer --save runs/a --resume
 //
-// Without torchrun: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each process, or nothing for a single one.
+// Without torchrun: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each process, or none of them for one
+// process.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
@@ -45,13 +46,13 @@ constexpr const char* kUsage = R"(example_train_transformer [option value]…
   --context 64       characters a sequence
   --layers 5  --dim 128  --heads 4
   --lr 0.002
-  --text FILE        what to learn; the ship's log in examples/data by default
-  --log-every 20     steps between lines, where output is no terminal
+  --text FILE        training text (default: the ship's log in examples/data)
+  --log-every 20     steps between lines if output is not a terminal
   --save FOLDER      checkpoints
-  --save-every 100   steps between them
-  --resume           go on from the newest in the folder
-  --export FOLDER    the model in the end, as model.safetensors
-  --sample 160       characters to write in the end
+  --save-every 100   steps between checkpoints
+  --resume           resume from the newest checkpoint in the folder
+  --export FOLDER    write the final model as model.safetensors
+  --sample 160       characters to sample at the end
   --backend gloo     or nccl, or fake: one process as rank 0 of --world-size, for the pretend GPU
   --world-size N     with fake
   --device cpu       or cuda
@@ -169,8 +170,8 @@ class Text {
   std::int64_t length() const { return tokens_.size(0); }
   char character(std::int64_t token) const { return characters_.at(static_cast<std::size_t>(token)); }
 
-  // Depends on nothing but its number, so that a resumed run sees what it would have seen. One character longer than
-  // the context: the targets are the inputs moved by one.
+  // Depends only on the step's number, so that a resumed run sees the same batches. One character longer than
+  // the context: the targets are the inputs shifted by one.
   at::Tensor batch(std::int64_t number, int sequences, int context) const {
     std::vector<at::Tensor> rows;
     for (int i = 0; i < sequences; ++i) {
@@ -187,7 +188,7 @@ class Text {
   at::Tensor tokens_;
 };
 
-// --- What is seen of it ----------------------------------------------------------------------------------------------
+// --- Progress --------------------------------------------------------------------------------------------------------
 
 class Progress {
  public:
@@ -201,11 +202,11 @@ class Progress {
     std::printf("%sstep %*d/%d  loss %.4f  %6.0f tokens/s%s", terminal_ ? "\r" : "", width(), step, steps_, loss,
                 tokens_ / seconds, terminal_ && !last ? "   " : "\n");
     std::fflush(stdout);
-    if (terminal_ && seconds < 1) return;  // A steadier number.
+    if (terminal_ && seconds < 1) return;  // Average over at least a second.
     since_ = now;
     tokens_ = 0;
   }
-  // Before a line of something else.
+  // Called before another line is printed.
   void say(const std::string& line) const {
     if (shown_) std::printf("%s%s\n", terminal_ ? "\r\033[K" : "", line.c_str());
     std::fflush(stdout);
@@ -232,7 +233,7 @@ void join(const Options& options) {
   } else {
     distributed::init_process_group({.backend = options["--backend"]});
   }
-  // A model this small is no faster on several threads; torchrun says so too.
+  // A model this small is not faster on several threads; torchrun also sets one thread.
   if (std::getenv("OMP_NUM_THREADS") == nullptr) at::set_num_threads(1);
 }
 
@@ -242,7 +243,7 @@ double mean_over_ranks(const at::Tensor& loss) {
   return sum.item<double>() / distributed::get_world_size();
 }
 
-// All ranks take part, and write the same: the model is in all of them.
+// All ranks call this and get the same text, because each rank holds a part of the model.
 std::string written(Transformer& model, const Text& text, int context, int length, at::Device device) {
   const at::NoGradGuard no_grad;
   at::manual_seed(3);

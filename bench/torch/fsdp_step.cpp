@@ -1,8 +1,7 @@
 // The seconds of training steps under FSDP2 in C++, as JSON.
-//   fsdp_step llama WORLD_SIZE STEPS           Llama-3-8B's shape on the pretend GPU, one of so many ranks
-//   fsdp_step blocks WORLD_SIZE STEPS COUNT    so many modules with next to no compute on the pretend GPU, each
-//   sharded;
-//                                              and the same modules without FSDP: the difference is FSDP's own
+//   fsdp_step llama WORLD_SIZE STEPS           Llama-3-8B's shape on the pretend GPU, one of WORLD_SIZE ranks
+//   fsdp_step blocks WORLD_SIZE STEPS COUNT    COUNT modules with next to no compute on the pretend GPU, sharded and
+//                                              without FSDP: the difference is the cost of FSDP
 //   fsdp_step gloo STEPS CONFIGURATION         a small transformer on the CPU, one of torchrun's ranks
 // bench/torch_fsdp_step.py does the same with torch's FSDP2.
 #include <ATen/Functions.h>
@@ -125,8 +124,8 @@ void gloo(int steps, const std::string& configuration) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // 180 GB hold what a rank has of a model of 8 billion parameters and every activation. A profile of the user's comes
-  // first.
+  // 180 GB hold a rank's shard of a model of 8 billion parameters and all activations. A profile of the user overrides
+  // this one.
   setenv("PLIMSOLL_GPU_PROFILE", PLIMSOLL_BENCH_PROFILE, /*overwrite=*/0);
   std::cout.precision(9);
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -10,7 +10,7 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// A model of Llama's shape, every layer of it hooked.
+/// A model of Llama's shape with hooks on each layer.
 
 namespace plimsoll::bench {
 

@@ -1,5 +1,5 @@
 // Training steps of Llama's shapes under FSDP2 and FSDPMemTracker in C++, on the pretend GPU, as JSON: the seconds of
-// each step, plain and tracked; the peak; and the most memory of its own that the process had resident.
+// each step, plain and tracked; the peak; and the process's peak of resident memory.
 //   tracked_fsdp_step 8b|405b WORLD_SIZE STEPS
 // bench/torch_tracked_fsdp_step.py does the same with torch's FSDPMemTracker under FakeTensorMode.
 #include <ATen/Functions.h>
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   tracker.track_inputs(tokens);
   {
     const auto scope = tracker.enter();
-    seconds_of(1, step);  // Names every parameter.
+    seconds_of(1, step);  // The first step names each parameter.
     print("tracked", seconds_of(steps, step));
   }
   std::cout << "\"peak\":" << to_json(tracker.snapshot(SnapshotKind::Peak)) << ",\"resident\":" << status("VmHWM")

@@ -1,5 +1,5 @@
-// What MemTracker adds to a training step: `tracked_step cpu|llama STEPS` prints the seconds of each step, plain and
-// tracked in turn, as JSON.
+// The cost of MemTracker in a training step: `tracked_step cpu|llama STEPS` prints the seconds of each step, plain and
+// tracked alternating, as JSON.
 #include <ATen/Functions.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     measure(model, optimizer, [&] { return model(tokens).square().mean(); }, steps);
     return 0;
   }
-  // 180 GB hold parameters, gradients, state and every activation. A profile of the user's comes first.
+  // 180 GB hold parameters, gradients, state and all activations. A profile of the user overrides this one.
   setenv("PLIMSOLL_GPU_PROFILE", PLIMSOLL_BENCH_PROFILE, /*overwrite=*/0);
   const at::Device gpu(at::kCUDA, 0);
   c10::set_default_dtype(caffe2::TypeMeta::Make<c10::BFloat16>());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes ship_log.txt: the log of a ship that never was, for a model to learn letters from. The same text each time.
+"""Writes ship_log.txt: the log of an invented ship, as text for a character-level model. The same text each time.
 
 python3 examples/data/ship_log.py > examples/data/ship_log.txt
 """

@@ -1,11 +1,11 @@
-"""Runs torchtitan itself, as it is installed, under `plimsoll run`: the jobs of torchtitan's tables of December 2024.
+"""Runs the installed torchtitan under `plimsoll run`: the jobs of torchtitan's tables of December 2024.
 
     python examples/torchtitan/run.py JOB [--print] [--rank N] [more of torchtitan's own arguments…]
     python examples/torchtitan/run.py --list
 
-`python` is an interpreter that has torchtitan (0.1 and 0.2 are known here), torchao for Float8, and a CUDA build of
-torch; no GPU and no download is needed. --print shows the command and runs nothing. The tokenizer and the text that are
-trained on come from `write_assets.py` beside this file.
+`python` is an interpreter with torchtitan (0.1 or 0.2), torchao for Float8, and a CUDA build of torch. It needs no GPU
+and no download. --print shows the command and does not run it. `write_assets.py` beside this file writes the tokenizer
+and the training text.
 """
 
 import argparse
@@ -24,7 +24,7 @@ PIPELINE_8 = {"tensor_parallel_degree": 8, "pipeline_parallel_degree": 8, "enabl
 
 
 class Job(NamedTuple):
-    """A row of the tables; `measured` is what they call Memory(GiB), the peak of reserved bytes."""
+    """A row of the tables; `measured` is their column Memory(GiB), the peak of reserved bytes."""
 
     measured: float
     gpus: int
@@ -74,7 +74,7 @@ JOBS = {
 
 
 def options_of(job: Job, is_old: bool, assets: Path) -> list[str]:
-    """torchtitan's arguments for a job; what 0.1 (`is_old`) calls otherwise is said twice."""
+    """torchtitan's arguments for a job; `is_old` selects the names of torchtitan 0.1."""
     options = {
         "model.flavor": job.flavor,
         "model.tokenizer_path" if is_old else "model.hf_assets_path": assets / "tokenizer.model" if is_old else assets,
@@ -89,7 +89,7 @@ def options_of(job: Job, is_old: bool, assets: Path) -> list[str]:
         **{f"parallelism.{name}": value for name, value in job.parallelism.items()},
     }
     if job.compiled and is_old:
-        options["training.compile"] = True  # the loss too, which was not compiled in December 2024
+        options["training.compile"] = True  # also the loss, which was not compiled in December 2024
     elif job.compiled:
         options.update({"compile.enable": True, "compile.components": "model"})
     if job.float8:
@@ -106,7 +106,7 @@ def options_of(job: Job, is_old: bool, assets: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=JOBS, metavar="JOB", nargs="?")
-    parser.add_argument("--list", action="store_true", help="the jobs, with what was measured")
+    parser.add_argument("--list", action="store_true", help="list the jobs with their measured memory")
     parser.add_argument("--print", action="store_true", help="show the command, run nothing")
     parser.add_argument("--rank", default=0, type=int)
     parser.add_argument("--assets", type=Path, default=Path(tempfile.gettempdir()) / "plimsoll-torchtitan")

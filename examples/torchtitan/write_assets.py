@@ -1,11 +1,11 @@
-"""Writes a tokenizer and a text to train on, both tiny, for torchtitan on a machine that can download neither.
+"""Writes a tiny tokenizer and a tiny training text, for torchtitan on a machine without a network.
 
     python examples/torchtitan/write_assets.py FOLDER
 
-FOLDER is then what torchtitan's `--model.hf_assets_path` wants, FOLDER/text what `--training.dataset_path` wants.
-Memory does not depend on what is read, only on how much of it: any text will do, and the size of the vocabulary is the
-model's own. `FOLDER/tokenizer.model` is for torchtitan 0.1, whose models take theirs from the tokenizer: it has as many
-words as Llama 3's.
+Give FOLDER to torchtitan as `--model.hf_assets_path`, and FOLDER/text as `--training.dataset_path`. Memory depends on
+the amount of text and not on its content, and the model has its own vocabulary size. `FOLDER/tokenizer.model` is for
+torchtitan 0.1, where models take the vocabulary size from the tokenizer: it has the same number of words as Llama 3's
+tokenizer.
 """
 
 import base64
@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 WORDS = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
-DOCUMENTS, WORDS_OF_EACH = 1024, 1024  # at least one document for every data-parallel rank
-LLAMA3_WORDS = 128_000  # and 256 special ones, which torchtitan 0.1 adds itself
+DOCUMENTS, WORDS_OF_EACH = 1024, 1024  # at least one document for each data-parallel rank
+LLAMA3_WORDS = 128_000  # torchtitan 0.1 adds 256 special tokens itself
 
 
 def tokenizer() -> dict:
@@ -42,7 +42,7 @@ def documents() -> list:
 
 
 def tiktoken_ranks() -> str:
-    """All single bytes, as tiktoken needs them, then whatever fills the vocabulary."""
+    """All single bytes, which tiktoken needs, then arbitrary words to fill the vocabulary."""
     words = [bytes([i]) for i in range(256)] + [b"%06d" % i for i in range(LLAMA3_WORDS - 256)]
     return "".join(f"{base64.b64encode(word).decode()} {rank}\n" for rank, word in enumerate(words))
 
