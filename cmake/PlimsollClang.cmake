@@ -1,9 +1,8 @@
-# Clang compiles all of this in half of GCC's time, torch's headers above all: it makes their templates once, with the precompiled
-# header, and GCC anew for each file. So it is taken where it is installed and nobody names a compiler (CC, CXX,
-# CMAKE_C_COMPILER, CMAKE_CXX_COMPILER, a toolchain file); a build folder keeps the one that it was made with. With GCC 12 everything
-# is the same.
+# Clang takes half of GCC's time: it instantiates the templates of torch's headers once, with the precompiled header. GCC does so
+# for each file. Clang is used if it is installed and no compiler is named (CC, CXX, CMAKE_C_COMPILER, CMAKE_CXX_COMPILER, a
+# toolchain file). A build folder keeps its compiler. GCC 12 gives the same results.
 #
-# REQUIRES: comes before project().
+# REQUIRES: is included before project().
 
 if(DEFINED CMAKE_CXX_COMPILER OR DEFINED CMAKE_C_COMPILER OR DEFINED ENV{CXX} OR DEFINED ENV{CC} OR DEFINED CMAKE_TOOLCHAIN_FILE)
   return()
@@ -14,11 +13,11 @@ mark_as_advanced(PLIMSOLL_CLANG PLIMSOLL_CLANGXX)
 if(NOT PLIMSOLL_CLANG OR NOT PLIMSOLL_CLANGXX)
   return()
 endif()
-if(PLIMSOLL_SANITIZE) # Their runtimes are a package of their own.
+if(PLIMSOLL_SANITIZE) # The runtimes of sanitizers have their own package.
   execute_process(COMMAND "${PLIMSOLL_CLANGXX}" -print-resource-dir OUTPUT_VARIABLE resources OUTPUT_STRIP_TRAILING_WHITESPACE)
   file(GLOB runtimes "${resources}/lib/*/libclang_rt.tsan*")
   if(NOT runtimes)
-    message(STATUS "Clang is here without the sanitizers' runtimes (libclang-rt-19-dev): the default compiler is taken")
+    message(STATUS "Clang has no runtimes for sanitizers (libclang-rt-19-dev): using the default compiler")
     return()
   endif()
 endif()

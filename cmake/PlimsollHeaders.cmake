@@ -1,12 +1,11 @@
-# Headers that are compiled once and not for each file, and how ccache takes part: only where it is told that their date does not matter
-# (their contents always do).
+# Precompiled headers. ccache works with them only if it ignores their date; it always compares their contents.
 #
-# REQUIRES: PlimsollCompiler. Sets plimsoll_headers_launcher and plimsoll_headers_options, for targets that have or reuse such headers,
-# and plimsoll_precompile (are the headers of what does not see torch compiled once?).
+# REQUIRES: PlimsollCompiler. Sets plimsoll_headers_launcher and plimsoll_headers_options, for targets that have or reuse precompiled
+# headers, and plimsoll_precompile (whether torch-free layers have them).
 
 if(PLIMSOLL_CCACHE)
   set(plimsoll_headers_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${PLIMSOLL_CCACHE}")
-  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang") # Its file has half a gigabyte for torch: ccache is given a sum of it.
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang") # Its file for torch has half a gigabyte: ccache gets a checksum.
     list(INSERT plimsoll_headers_launcher 1 CCACHE_PCH_EXTSUM=1)
   endif()
 endif()
@@ -16,8 +15,8 @@ else()
   set(plimsoll_headers_options -fpch-preprocess)
 endif()
 
-# Half of what a small file takes is the standard library's headers: those that most files have. GCC gains nothing by it, and where
-# each file is compiled by itself, each is to show that it includes what it needs.
+# The standard library's headers take half of a small file's time. GCC gains nothing. If each file is compiled alone, the build also
+# shows that each file includes all that it needs.
 set(plimsoll_precompile OFF)
 if(PLIMSOLL_UNITY AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(plimsoll_precompile ON)
@@ -26,7 +25,7 @@ set(standard_headers algorithm array atomic charconv cstdint cstring filesystem 
                      set span string string_view unordered_map utility variant vector)
 list(TRANSFORM standard_headers REPLACE "(.+)" "<\\1>")
 
-# plimsoll_own_headers(TARGET HEADER…): the target has the standard headers, and those named, compiled once, for itself and others.
+# plimsoll_own_headers(TARGET HEADER…): precompiles the standard headers and HEADER… for this target and for targets that reuse them.
 function(plimsoll_own_headers target)
   if(plimsoll_precompile)
     target_precompile_headers(${target} PRIVATE ${standard_headers} ${ARGN})
@@ -34,7 +33,7 @@ function(plimsoll_own_headers target)
   endif()
 endfunction()
 
-# plimsoll_reuse_headers(TARGET OWNER): the target is compiled with the headers of another one.
+# plimsoll_reuse_headers(TARGET OWNER): the target uses the precompiled headers of OWNER.
 function(plimsoll_reuse_headers target owner)
   if(plimsoll_precompile)
     target_precompile_headers(${target} REUSE_FROM ${owner})

@@ -1,12 +1,12 @@
-# What goes into the Python package, beside the files of python/plimsoll, which are copied as they are (pyproject.toml):
+# The binary files of the Python package. pyproject.toml copies the files of python/plimsoll:
 #
 #   plimsoll/_C.*.so, plimsoll/_C_cpu.*.so   the extension modules
 #   plimsoll/bin/plimsoll                    the command
-#   plimsoll/bin/plimsoll-planner            what runs its jobs        } only where
+#   plimsoll/bin/plimsoll-planner            runs its jobs             } only if
 #   plimsoll/pretend/                        the pretend libraries     } torch is a CUDA build
 #   plimsoll/profiles/*.json                 GPUs as data
 #
-# The target plimsoll_wheel builds them all. src/plimsoll/cli/installation.h knows this layout too.
+# The target plimsoll_wheel builds them all. src/plimsoll/cli/installation.h has the same layout.
 
 get_property(faces GLOBAL PROPERTY plimsoll_built_faces)
 get_property(python_modules GLOBAL PROPERTY plimsoll_python_modules)

@@ -1,7 +1,8 @@
-# What the installed torch asks of the pretend libraries, and how one of them is made.
+# Plans the pretend libraries for the installed torch, and builds them.
 #
 # Sets plimsoll_faces, plimsoll_has_torch, plimsoll_cuda_major, plimsoll_cuda_include (empty: no headers),
-# plimsoll_cuda_definitions, and for each face plimsoll_<face>_soname and plimsoll_<face>_header (of CUDA's, that its sources need; empty: none).
+# plimsoll_cuda_definitions, and for each face plimsoll_<face>_soname and plimsoll_<face>_header (the CUDA header that its sources
+# need, or empty).
 
 set(plimsoll_stub_folder "${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/stubs")
 set(plimsoll_plan_folder "${PROJECT_BINARY_DIR}/plan")
@@ -31,7 +32,7 @@ message(STATUS "Pretend GPU: ${plan_says}")
 include("${plimsoll_plan_folder}/libraries.cmake")
 set(plimsoll_pretend_folder "${PROJECT_BINARY_DIR}/pretend")
 if(torch_lib AND NOT plimsoll_has_torch)
-  # A CPU build of torch finds no pretend GPU where a CUDA build would.
+  # Keep these libraries away from the folder where a CUDA build of torch looks for the pretend GPU.
   string(APPEND plimsoll_pretend_folder "_without_torch")
 endif()
 
@@ -50,7 +51,7 @@ if(NOT EXISTS "${plimsoll_cuda_include}/cuda_runtime_api.h")
   set(plimsoll_cuda_include "")
 endif()
 
-# The library of one vendor API: the face's own sources, and stubs for what torch needs besides.
+# The library of one vendor API: the face's sources, and stubs for the other functions that torch needs.
 function(plimsoll_add_face face)
   set(target plimsoll_${face})
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/${face}/*.cpp")
@@ -60,7 +61,7 @@ function(plimsoll_add_face face)
     set(header --header "${plimsoll_cuda_include}/${plimsoll_${face}_header}")
   endif()
   set(objects "")
-  # It declares what cuda.h does otherwise.
+  # Its declarations conflict with cuda.h.
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/driver/green_contexts.cpp"
                               PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(sources)
@@ -91,7 +92,7 @@ function(plimsoll_add_face face)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${version_script}")
 endfunction()
 
-# The library's file is named as its SONAME, and finds its neighbours wherever the folder is moved to.
+# The library's file has the name of its SONAME, and finds its neighbours even if the folder moves.
 function(plimsoll_place_library target soname)
   set_target_properties(
     ${target}
@@ -103,8 +104,8 @@ function(plimsoll_place_library target soname)
                INSTALL_RPATH "$ORIGIN")
 endfunction()
 
-# A preloaded library brings its C++ runtime with it: the system's, loaded early, might be older than the one that the
-# user's interpreter or torch comes with (conda's, for one), and would stand in its way.
+# A preloaded library contains its C++ runtime. Otherwise it would load the system's runtime early, which may be older than the
+# one that the user's interpreter or torch needs (conda's, for example).
 function(plimsoll_bring_own_runtime target)
   if(NOT PLIMSOLL_SANITIZE)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)

@@ -1,9 +1,7 @@
-# The torch of a wheel, for C++: torch's own CMake package asks for a CUDA toolkit where torch is a CUDA build, and nothing
-# here needs one.
+# The torch of a wheel, for C++. torch's own CMake package asks for a CUDA toolkit if torch is a CUDA build; Plimsoll needs no toolkit.
 #
-# REQUIRES: PlimsollPretend, which finds torch_lib. Sets plimsoll_torch_cpp (is there a torch to compile against?) and, where
-# there is one, the target plimsoll_torch (headers and libraries, with those of its CUDA build where it is one) and the
-# functions that make what stands on it.
+# REQUIRES: PlimsollPretend, which finds torch_lib. Sets plimsoll_torch_cpp (whether torch has headers to compile against). If so, it
+# also defines the target plimsoll_torch (headers and libraries) and functions for targets that use torch.
 
 set(plimsoll_torch_cpp OFF)
 if(NOT torch_lib OR PLIMSOLL_ONLY_PRETEND OR PLIMSOLL_SANITIZE)
@@ -29,14 +27,14 @@ add_library(plimsoll_torch INTERFACE)
 target_include_directories(plimsoll_torch SYSTEM INTERFACE "${torch_folder}/include"
                                                            "${torch_folder}/include/torch/csrc/api/include")
 target_link_libraries(plimsoll_torch INTERFACE ${torch_parts})
-# torch_cuda is used through the dispatcher alone: without this the linker would find no use for it. What torch's libraries
-# lack is found when a program starts, as for every program that uses torch.
+# Programs use torch_cuda only through the dispatcher, so the linker would drop it. The undefined symbols of torch's libraries are
+# resolved when a program starts, as in every program that uses torch.
 target_link_options(plimsoll_torch INTERFACE LINKER:--no-as-needed LINKER:--allow-shlib-undefined)
 if(plimsoll_has_torch)
   target_include_directories(plimsoll_torch SYSTEM INTERFACE "${plimsoll_cuda_include}")
 endif()
 
-# Headers that every file here needs cost 20 to 40 s; they are compiled once.
+# The headers that every file needs take 20 to 40 s, so they are precompiled.
 add_library(plimsoll_torch_headers STATIC "${PROJECT_SOURCE_DIR}/cmake/torch_headers.cpp")
 target_link_libraries(plimsoll_torch_headers PUBLIC plimsoll_torch plimsoll_options)
 target_precompile_headers(
@@ -49,14 +47,14 @@ if(PLIMSOLL_CCACHE AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     COMMAND "${CMAKE_COMMAND}" -E sha1sum "${compiled_headers}" > "${compiled_headers}.sum")
 endif()
 
-# What GCC makes anew of these headers costs each of its runs ten seconds, whatever it compiles: on few cores there are few runs.
+# With these headers each run of GCC takes ten seconds more. On few cores, more files are compiled as one.
 set(files_as_one ${PLIMSOLL_UNITY})
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 if(cores LESS 5 AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   math(EXPR files_as_one "4 * ${PLIMSOLL_UNITY}")
 endif()
 
-# How a target that sees torch is compiled: all alike, libraries and programs, or the compiler would refuse the headers.
+# All targets that see torch have the same options, or the compiler refuses the precompiled headers.
 target_compile_options(plimsoll_torch_headers PRIVATE -fPIC)
 plimsoll_take_headers(plimsoll_torch_headers)
 set_target_properties(plimsoll_torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -66,7 +64,7 @@ function(plimsoll_compile_with_torch target)
   plimsoll_take_headers(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD_BATCH_SIZE "${files_as_one}")
 endfunction()
-# plimsoll_add_torch_layer(NAME LAYER…): the library of a folder that sees torch, on the layers below it.
+# plimsoll_add_torch_layer(NAME LAYER…): adds the library of a layer that sees torch; it links LAYER….
 function(plimsoll_add_torch_layer name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
   list(FILTER sources EXCLUDE REGEX "/(no_)?(cuda|gloo)/[^/]*$")
@@ -79,7 +77,7 @@ function(plimsoll_add_torch_layer name)
       math(EXPR index "${index} + 1")
       set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
     endforeach()
-    # The extension for CPU builds brings no_cuda/ in its place: it has to be an object that can be left out.
+    # The extension for CPU builds replaces cuda/ by no_cuda/, so cuda/ needs an object of its own.
     set_source_files_properties(${with_cuda} ${without_cuda} PROPERTIES UNITY_GROUP cuda)
   endif()
   if(plimsoll_has_torch)
@@ -96,12 +94,12 @@ function(plimsoll_add_torch_layer name)
   plimsoll_compile_with_torch(plimsoll_${name})
 endfunction()
 
-# Gives a program the pretend GPU instead of a real one.
-# REQUIRES: called before anything else is linked to the target.
+# Gives a program the pretend GPU.
+# REQUIRES: no other library is linked to the target yet.
 function(plimsoll_use_pretend_gpu target)
   if(plimsoll_has_torch)
     get_property(faces GLOBAL PROPERTY plimsoll_built_faces)
-    # The loader takes the first library of a SONAME that it meets, breadth first: ours stand before torch's own needs.
+    # The loader searches breadth first and takes the first library of a SONAME: ours come before the libraries that torch needs.
     target_link_options(${target} BEFORE PRIVATE LINKER:--no-as-needed)
     foreach(face IN LISTS faces)
       target_link_libraries(${target} PRIVATE ${face})
@@ -111,8 +109,8 @@ function(plimsoll_use_pretend_gpu target)
   endif()
 endfunction()
 
-# plimsoll_add_torch_program(TARGET SOURCES … LIBRARIES …): a program on torch, with the pretend GPU where torch is a CUDA
-# build. It sees tests/, where the models are that tests and benches share.
+# plimsoll_add_torch_program(TARGET SOURCES … LIBRARIES …): adds a program that uses torch, with the pretend GPU if torch is a CUDA
+# build. It sees tests/, which has the models that tests and benches share.
 function(plimsoll_add_torch_program target)
   cmake_parse_arguments(program "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${target} ${program_SOURCES})
@@ -122,9 +120,8 @@ function(plimsoll_add_torch_program target)
   plimsoll_compile_with_torch(${target})
 endfunction()
 
-# plimsoll_add_python_extension(TARGET LAYER…): the extension module plimsoll._C, for the interpreter that torch is installed
-# for, below ${PROJECT_BINARY_DIR}/python; and beside it plimsoll._C_cpu, the same for a CPU build of that torch, which has
-# no libraries for CUDA. The package takes the one that its torch can load.
+# plimsoll_add_python_extension(TARGET LAYER…): adds the extension module plimsoll._C below ${PROJECT_BINARY_DIR}/python, for torch's
+# interpreter, and plimsoll._C_cpu for a CPU build of the same torch. The package imports the one that its torch can load.
 function(plimsoll_add_python_extension target)
   cmake_path(GET torch_folder PARENT_PATH site_packages)
   set(python "${PLIMSOLL_PYTHON}")
@@ -156,7 +153,7 @@ function(plimsoll_add_python_extension target)
   endforeach()
   target_link_libraries(${target}_objects PRIVATE plimsoll_torch plimsoll_base plimsoll_options)
   plimsoll_compile_with_torch(${target}_objects)
-  target_compile_options(${target}_objects PRIVATE -Wno-attributes) # pybind11's types are hidden, what has them is not.
+  target_compile_options(${target}_objects PRIVATE -Wno-attributes) # pybind11's types are hidden; ours that contain them are not.
 
   set(modules _C_cpu)
   set(without_cuda "")
@@ -184,7 +181,7 @@ function(plimsoll_add_python_extension target)
     foreach(layer IN LISTS ARGN)
       add_dependencies(${module} plimsoll_${layer})
     endforeach()
-    # The interpreter brings its own symbols, and torch's libraries are loaded by then.
+    # The interpreter has its own symbols, and torch's libraries are loaded before the module.
     target_link_options(${module} PRIVATE LINKER:-z,undefs LINKER:--as-needed LINKER:--exclude-libs,ALL)
     set_target_properties(
       ${module}

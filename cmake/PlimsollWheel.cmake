@@ -1,8 +1,8 @@
-# A wheel (scikit-build-core sets SKBUILD) is built for the torch of the interpreter that runs pip, not for that of
-# .plimsoll/venv, and fetches CUDA's headers itself. Torch is never imported: its CUDA build may lack NVIDIA's libraries.
+# A wheel (scikit-build-core sets SKBUILD) is built for the torch of the interpreter that runs pip, not for the torch in
+# .plimsoll/venv. The build fetches CUDA's headers. It does not import torch, whose CUDA build may lack NVIDIA's libraries.
 #
-# REQUIRES: PlimsollCompiler, which finds Python3_EXECUTABLE; comes before PlimsollPretend. Sets plimsoll_for_wheel, and
-# PLIMSOLL_TORCH_LIB and PLIMSOLL_PYTHON, but not in the cache: a build folder that ./plimsoll made stays as it is.
+# REQUIRES: PlimsollCompiler, which finds Python3_EXECUTABLE; is included before PlimsollPretend. Sets plimsoll_for_wheel,
+# PLIMSOLL_TORCH_LIB and PLIMSOLL_PYTHON, but not in the cache: a build folder of ./plimsoll keeps its settings.
 
 set(plimsoll_for_wheel OFF)
 if(NOT SKBUILD)
@@ -14,8 +14,8 @@ if(PLIMSOLL_PYTHON STREQUAL "auto")
   set(PLIMSOLL_PYTHON "${Python3_EXECUTABLE}")
 endif()
 if(PLIMSOLL_TORCH_LIB STREQUAL "auto")
-  # The build folder of ./plimsoll, which serves a wheel for the same interpreter only. Its next configuration is ./plimsoll's
-  # again, whatever becomes of this one; and without its note scikit-build-core has no cause to clear the folder.
+  # This is the build folder of ./plimsoll, which serves only a wheel for the same interpreter. Its next configuration must be
+  # ./plimsoll's again. Without SKBUILD in the cache, scikit-build-core does not clear the folder.
   set(own_python "${PROJECT_SOURCE_DIR}/.plimsoll/venv/bin/python")
   unset(SKBUILD CACHE)
   set(Python3_EXECUTABLE "${own_python}" CACHE PATH "" FORCE)
@@ -25,7 +25,7 @@ if(PLIMSOLL_TORCH_LIB STREQUAL "auto")
   file(REAL_PATH "${wheel_environment}" wheel_environment)
   file(REAL_PATH "${own_environment}" own_environment)
   if(NOT wheel_environment STREQUAL own_environment)
-    message(FATAL_ERROR "${PROJECT_BINARY_DIR} is built for ${own_python}, and the wheel is to be for ${PLIMSOLL_PYTHON}: "
+    message(FATAL_ERROR "${PROJECT_BINARY_DIR} is built for ${own_python}, but this wheel is for ${PLIMSOLL_PYTHON}: "
                         "leave out `-C build-dir=…`, or name another folder.")
   endif()
 endif()
