@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Plans and runs beside what others measured on real GPUs: runs `plimsoll plan` and `plimsoll run` for each row and keeps
-the tables in docs/accuracy.md.
+"""Compares `plimsoll plan` and `plimsoll run` with measurements of real GPUs, in the tables of docs/accuracy.md.
 
-    scripts/accuracy.py           prints the tables
-    scripts/accuracy.py --write   puts them into docs/accuracy.md
+scripts/accuracy.py           print the tables
+scripts/accuracy.py --write   write them into docs/accuracy.md
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 HOME = Path(__file__).resolve().parents[1]
 PAGE = HOME / "docs" / "accuracy.md"
-WITHIN = 1.0  # percent of what was measured; what is promised
+WITHIN = 1.0  # percent of the measured value: the promised accuracy
 
 
 class Row(NamedTuple):
@@ -30,7 +29,7 @@ class Row(NamedTuple):
     command: str  # without ./plimsoll
     source: str
     golden: str = ""  # the recording in tests/golden/training that has the same bytes
-    known: str = ""  # why it is farther off than promised
+    known: str = ""  # the reason for a larger difference than promised
 
 
 ISSUE_165 = "torchtitan issue 165, March 2024"
@@ -74,8 +73,8 @@ TABLES = {"plans": PLANS, "runs": RUNS}
 
 @functools.cache
 def peak(command: str) -> dict[str, int]:
-    """The peak that the command reports. What is compiled is compiled anew: what was found in Inductor's cache has not been
-    autotuned, which leaves a mark on reserved memory."""
+    """The peak that the command reports. Inductor's cache is empty: autotuning changes reserved memory, and cached code is not
+    autotuned."""
     build = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
     verb, *arguments = command.split()
     with tempfile.TemporaryDirectory() as cache:
@@ -96,12 +95,12 @@ def estimate(row: Row) -> float:
 
 
 def difference(row: Row) -> float:
-    """In percent of what was measured."""
+    """Percent of the measured value."""
     return (estimate(row) / row.measured - 1) * 100
 
 
 def line(row: Row) -> str:
-    """The row, as the page has it."""
+    """The row of the page."""
     percent = f"{difference(row):+.1f} %".replace("-", "−") + (f": {row.known}" if row.known else "")
     return f"| {row.job} | {row.book} | {row.measured:g} GiB | {estimate(row):.2f} GiB | {percent} | {row.source} |"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""cuda_headers.py MAJOR FOLDER: puts the public headers of CUDA 12 or 13 into FOLDER/include.
+"""cuda_headers.py MAJOR FOLDER: writes the public headers of CUDA 12 or 13 into FOLDER/include.
 
-They come from the small wheels of the CUDA runtime, of which only the include folders are kept.
+The headers come from the small wheels of the CUDA runtime.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 import tempfile
 import zipfile
 
-# CUDA 12 has crt/host_defines.h only in the wheel of its compiler; CUDA 13's does as well. A file that an earlier wheel
-# brought is kept.
+# CUDA 12 has crt/host_defines.h only in the wheel of its compiler; the file of CUDA 13 works too. The first wheel that has a
+# file wins.
 WHEELS = {
     "12": ["nvidia-cuda-runtime-cu12==12.4.127", "nvidia-cuda-crt==13.0.*"],
     "13": ["nvidia-cuda-runtime==13.0.96", "nvidia-cuda-crt==13.0.*"],
@@ -44,7 +44,7 @@ def fetch(major: str, folder: str) -> None:
             for name in os.listdir(scratch):
                 extract_include(os.path.join(scratch, name), folder)
     if not os.path.exists(os.path.join(folder, "include", "cuda_runtime_api.h")):
-        raise SystemExit(f"the wheels {', '.join(WHEELS[major])} hold no cuda_runtime_api.h")
+        raise SystemExit(f"the wheels {', '.join(WHEELS[major])} do not contain cuda_runtime_api.h")
     with open(os.path.join(folder, "complete"), "w", encoding="utf-8") as file:
         file.write("\n".join(WHEELS[major]) + "\n")
 
@@ -55,4 +55,4 @@ if __name__ == "__main__":
     try:
         fetch(sys.argv[1], sys.argv[2])
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"CUDA {sys.argv[1]}'s headers could not be fetched (pip's exit code {error.returncode})")
+        raise SystemExit(f"CUDA {sys.argv[1]}'s headers could not be fetched (exit code of pip: {error.returncode})")

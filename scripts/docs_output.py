@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the commands in a document and puts what they print in the place of what stood there.
+"""Runs the commands of a document and replaces their output in it.
 
     scripts/docs_output.py docs/questions.md
 
-A command stands in a fenced block, on a line that begins with "$ "; what follows, up to the next command or the end of the
-block, is its output. Commands are run by bash from the project's folder, one after the other.
+A command is a line in a fenced block that begins with "$ ". The lines after it, up to the next command or the end of the
+block, are its output. bash runs the commands one after the other in the project's folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# is_fresh HOME: true when the last set-up in HOME is newer than everything that it was made from. Costs milliseconds and
-# touches no network. Folders count too: their time changes when a file comes or goes.
+# is_fresh HOME: true if the last set-up in HOME is newer than all its inputs. Takes milliseconds and uses no network.
+# Folders are inputs too: their time changes when a file is added or removed.
 is_fresh() {
   local ready=$1/.plimsoll/ready
   [ -e "$ready" ] && [ -x "$1/build/release/bin/plimsoll" ] && [ -x "$1/.plimsoll/venv/bin/python" ] || return 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""pretend_for.py --python PATH: prints the folder of the pretend libraries that fit that interpreter's torch.
+"""pretend_for.py --python PATH: prints the folder of the pretend libraries for that interpreter's torch.
 
-The torch of .plimsoll/venv has its libraries from set-up. For any other one they are built on first use, into
-.plimsoll/pretend, and kept. Torch itself is never imported. Runs with any Python from 3.9 on.
+Set-up builds the libraries for the torch of .plimsoll/venv. Libraries for another torch are built on first use and stay in
+.plimsoll/pretend. The script does not import torch, and runs with Python 3.9 or newer.
 
-Exit codes: 0 with the folder on standard output; 2 when that torch is not one of those supported; 1 when a build failed.
-Both say why on standard error.
+Exit codes: 0 with the folder on standard output; 2 if the torch is not supported; 1 if a build failed. Errors go to
+standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def find_torch(python: str) -> str:
     try:
         done = subprocess.run([python, "-c", program], capture_output=True, text=True)
     except OSError as error:
-        raise Unsupported(f"{python} cannot be started ({error.strerror}): --python wants a Python interpreter")
+        raise Unsupported(f"{python} cannot be started ({error.strerror}): --python needs a Python interpreter")
     if done.returncode != 0:
         last_line = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Unsupported(f"{python} does not work as a Python interpreter: {last_line}")
@@ -59,7 +59,7 @@ def read_torch(package: str) -> Torch:
             text = file.read()
     except OSError:
         raise Unsupported(f"the torch in {package} does not say its version (no version.py); {SUPPORTED}")
-    version = _assigned(text, "__version__") or "of no known version"
+    version = _assigned(text, "__version__") or "of unknown version"
     cuda = _assigned(text, "cuda")
     lib = os.path.join(package, "lib")
     if cuda is None or not os.path.exists(os.path.join(lib, "libtorch_cuda.so")):
@@ -140,7 +140,7 @@ def build(torch: Torch, folder: str) -> None:
             ):
                 _show_end(log)
                 raise SystemExit(f"plimsoll: {title} failed. The whole output is in {log}")
-    os.replace(started, os.path.join(folder, "ready"))  # It carries the time of the start.
+    os.replace(started, os.path.join(folder, "ready"))  # The file has the time of the start.
 
 
 def _show_end(log: str) -> None:
@@ -165,7 +165,7 @@ def pretend_folder(python: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", required=True, metavar="PATH", help="the interpreter whose torch is to be used")
+    parser.add_argument("--python", required=True, metavar="PATH", help="the interpreter that has the torch")
     try:
         print(pretend_folder(parser.parse_args().python))
     except Unsupported as error:

@@ -10,11 +10,11 @@ try() {
   local title=$1 start=$SECONDS status=0 child
   shift
   printf '\n=== %s\n' "$title" >>"$log"
-  set -m # A process group of its own, so that an interruption ends what the command has started, too.
+  set -m # A new process group: an interruption also ends the processes that the command started.
   "$@" >>"$log" 2>&1 </dev/null &
   set +m
   child=$!
-  trap 'kill -- "-$child" 2>/dev/null; printf "\n" >&2; say "interrupted; the next run goes on from here"; exit 130' INT TERM
+  trap 'kill -- "-$child" 2>/dev/null; printf "\n" >&2; say "interrupted; the next run continues from here"; exit 130' INT TERM
   if [ -t 2 ]; then
     while kill -0 "$child" 2>/dev/null; do
       printf '\r\033[Kplimsoll: %s … %s%d s' "$title" "$(_ninja_step)" $((SECONDS - start)) >&2
@@ -36,7 +36,7 @@ try() {
 
 _ninja_step() { tail -n 1 "$log" 2>/dev/null | sed -n 's/^\(\[[0-9]*\/[0-9]*\]\).*/\1 /p'; }
 
-# run TITLE COMMAND…: the same, and the end of everything where it fails.
+# run TITLE COMMAND…: as try; ends the script if the command fails.
 run() {
   try "$@" || {
     tail -n 25 "$log" | sed 's/^/  | /' >&2

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Sets everything up: Debian packages that are missing, a virtual environment with torch, CUDA's headers, the build.
-#   setup.sh            what the plimsoll command needs
-#   setup.sh --tests    what the tests need besides
-#   setup.sh --headers  what the libraries that do not see torch are compiled with, and no more
-# Each step that is done is noted in .plimsoll/steps, so an interrupted set-up goes on where it was. Long output goes to
-# .plimsoll/setup.log.
+#   setup.sh            for the plimsoll command
+#   setup.sh --tests    also for the tests
+#   setup.sh --headers  only packages and headers, which torch-free libraries need
+# .plimsoll/steps notes each finished step, so an interrupted set-up continues. Long output goes to .plimsoll/setup.log.
 set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 state=$home/.plimsoll
@@ -27,14 +26,15 @@ case ${1:-} in
   *) echo "usage: setup.sh [--tests | --headers]" >&2; exit 2 ;;
 esac
 
-mkdir -p "$steps"
+mkdir -p "$steps" 2>/dev/null && [ -w "$state" ] \
+  || fail "$state cannot be written: it belongs to $(stat -c %U "$state" 2>/dev/null || echo another user). Use a checkout of your own"
 exec 9>"$state/lock"
-flock -n 9 || { say "another set-up is running here: waiting for it"; flock 9; }
+flock -n 9 || { say "another set-up is running: waiting for it"; flock 9; }
 : >"$log"
 started=$(mktemp "$state/ready.XXXXXX")
 trap 'rm -f "$started"' EXIT
 
-# is_done STEP KEY / note_done STEP KEY: a step counts as done only with the key that it was done with.
+# is_done STEP KEY / note_done STEP KEY: a step is done only for the KEY that it was noted with.
 is_done() { [ "$(cat "$steps/$1" 2>/dev/null)" = "$2" ]; }
 note_done() { printf '%s\n' "$2" >"$steps/$1"; }
 
@@ -60,7 +60,7 @@ missing_packages() {
     echo python3 python3-venv python3-dev
   else
     python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
-    # Triton compiles its launchers against it.
+    # Triton compiles its launchers against Python.h.
     python3 -c 'import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
       || echo python3-dev
   fi
@@ -70,7 +70,7 @@ install_packages() { # install_packages [sudo] PACKAGE…
   "$@" || { "${apt[@]}" update && "$@"; }
 }
 
-# find_apt: sets apt, or fails where there is no right to use it.
+# find_apt: sets apt, or fails without the right to install packages.
 find_apt() {
   has_command apt-get || return 1
   apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
@@ -84,22 +84,22 @@ set_up_packages() {
   mapfile -t missing < <(missing_packages | tr ' ' '\n')
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! has_command apt-get; then
-    fail "these are missing, by their Debian names: ${missing[*]}. Install them, then try again."
+    fail "missing packages, by their Debian names: ${missing[*]}. Install them, then try again."
   fi
-  find_apt || fail "packages are missing, and there is no right to install them here. Run this, then try again:
+  find_apt || fail "packages are missing, and this user cannot install them. Run this, then try again:
   sudo apt-get install -y ${missing[*]}"
   run "installing Debian packages: ${missing[*]}" install_packages "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 }
 
-# Nothing needs it, but the build takes half as long with it: see cmake/PlimsollClang.cmake. It is asked for before the first build.
+# Optional: Clang halves the build time (cmake/PlimsollClang.cmake). Installed before the first build only.
 set_up_clang() {
   if is_done clang 19 || [ -e "$build/CMakeCache.txt" ]; then return 0; fi
   if has_command clang++-19 && compgen -G "$(clang++-19 -print-resource-dir)/lib/*/libclang_rt.tsan*" >/dev/null; then return 0; fi
   if ! find_apt; then
-    say "building with the compiler that is here; with Debian's clang-19 it would take half as long"
+    say "building with the default compiler; Debian's clang-19 would take half the time"
   else
     try "installing Clang" install_packages "${apt[@]}" install -y --no-install-recommends clang-19 libclang-rt-19-dev \
-      || say "going on without Clang, with which the build would take half as long"
+      || say "continuing without Clang, which would take half the time"
   fi
   note_done clang 19
 }
@@ -112,7 +112,7 @@ torch_folder() { echo "$venv"/lib/python3*/site-packages/torch; }
 has_cuda_torch() { [ -e "$(torch_folder)/lib/libtorch_cuda.so" ]; }
 
 install_torch() {
-  # Three equal signs take the CUDA build, also where a CPU build of the same version lies nearer.
+  # === selects the CUDA build even if pip prefers a CPU build of the same version.
   pip install "torch===$torch_version" --no-deps || pip install "torch==$torch_version" --no-deps
 }
 
@@ -139,7 +139,7 @@ set_up_python() {
     note_done python_packages "$python_packages"
   fi
   has_cuda_torch || {
-    say "only a CPU build of torch $torch_version was to be had: what needs the pretend GPU is left out"
+    say "only a CPU build of torch $torch_version was found: parts that need the pretend GPU are not built"
     return 0
   }
   if ! is_done triton "$triton_version"; then
@@ -150,15 +150,15 @@ set_up_python() {
 
 set_up_test_packages() {
   if ! is_done test_packages 8; then
-    # pytest 9 and pytest-xdist 3.8: tests that are to stay together are spread, and what they share is made once for each worker.
+    # pytest 9 with pytest-xdist 3.8 separates tests of one group, so that each worker makes what they share.
     run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy==2.4.1 \
       jsonschema==4.26.0 cloudpickle tabulate
-    try "installing transformers (optional)" pip install transformers || say "going on without transformers"
+    try "installing transformers (optional)" pip install transformers || say "continuing without transformers"
     note_done test_packages 8
   fi
 }
 
-# Beside the build, which needs none of them: begun before it, and waited for after it.
+# The build does not need these packages: they are installed while it runs.
 begin_test_packages() {
   packages_log=$state/test_packages.log
   (log=$packages_log && : >"$log" && set_up_test_packages) 2>"$packages_log.messages" &
@@ -206,5 +206,5 @@ set_up_python
 if $with_tests; then begin_test_packages; fi
 set_up_build
 if $with_tests; then end_test_packages; fi
-# The time of the start: what changed while it was built is built again.
+# The file has the time of the start, so that a change during the build counts as new.
 mv "$started" "$state/ready"

@@ -1,4 +1,4 @@
-"""setup.sh keeps its promises: in a folder of its own, on a PATH of stand-ins for all that it installs and builds with."""
+"""Runs setup.sh in a folder of its own, with fake programs on PATH for all that it installs and builds with."""
 
 import shutil
 import signal
@@ -12,7 +12,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[2]
 REAL = "bash cat cksum cp dirname env flock grep mkdir mktemp mv rm sed sleep tail touch tr".split()
 
-# Each stand-in notes how it was called. A call that $WORLD/fails has a word of fails; one that $WORLD/hangs has waits.
+# Each fake program records its calls. A call with a word of $WORLD/fails fails; one with a word of $WORLD/hangs waits.
 STAND_IN = """#!{bash}
 call="${{0##*/}} $*"
 echo "$call" >>"$WORLD/calls"
@@ -25,13 +25,13 @@ DOES = {
     "sudo": "exit 1",
     "cmake": "mkdir -p build/release && touch build/release/build.ninja",
     "ninja": 'case "$*" in *-n*) cat "$WORLD/built" 2>/dev/null || true ;; *) echo "no work to do" >"$WORLD/built" ;; esac',
-    # Makes an environment whose interpreter is the next stand-in; anything else is a question to a real Python.
+    # Makes an environment with the fake interpreter below; other calls go to the real Python.
     "python3": """case "$*" in
   "-m venv"*) mkdir -p "${@: -1}/bin" && cp "$WORLD/python" "${@: -1}/bin/python" ;;
   *) exec "$REAL_PYTHON" "$@" ;;
 esac""",
 }
-# Of an environment: pip, and the script that fetches headers.
+# The interpreter of an environment: pip, and the script that fetches headers.
 PYTHON = """case "$*" in
   *"install torch=="*)
     torch=${0%/bin/python}/lib/python3.11/site-packages/torch
@@ -77,7 +77,7 @@ class SetUp(unittest.TestCase):
         )
 
     def set_up(self):
-        """The exit code, what was said, and the calls of stand-ins that changed something."""
+        """Returns the exit code, the output, and the calls that changed something."""
         (self.world / "calls").write_text("")
         process = self.start()
         said = process.communicate(timeout=60)[0]
@@ -91,7 +91,7 @@ class SetUp(unittest.TestCase):
     def is_ready(self):
         return (self.home / ".plimsoll" / "ready").exists()
 
-    def test_from_nothing_to_ready_and_then_nothing_to_do(self):
+    def test_first_run_does_each_step_once_and_second_run_does_nothing(self):
         code, said, calls = self.set_up()
         self.assertEqual((code, self.is_ready()), (0, True), said)
         for part in ("-m venv", "torch===", "sympy", "triton==", "cuda_headers.py 13", "cmake --preset release"):
@@ -100,29 +100,27 @@ class SetUp(unittest.TestCase):
         self.assertEqual((code, said), (0, ""))
         self.assertEqual([call for call in calls if "apt-get" not in call and " -n " not in call], [])
 
-    def test_without_the_right_to_install_packages_it_says_the_command_and_stops(self):
+    def test_without_the_right_to_install_packages_it_prints_the_command_and_stops(self):
         (self.path / "mold").unlink()
         self.user(1000)
         code, said, calls = self.set_up()
         self.assertEqual((code, calls, self.is_ready()), (1, [], False))
-        self.assertIn(
-            "packages are missing, and there is no right to install them here. Run this, then try again:\n", said
-        )
+        self.assertIn("packages are missing, and this user cannot install them. Run this, then try again:\n", said)
         command = said.splitlines()[-1].split()
         self.assertEqual(command[:4], ["sudo", "apt-get", "install", "-y"])
         self.assertIn("mold", command[4:])
 
-    def test_where_there_is_no_apt_the_packages_are_named(self):
+    def test_without_apt_it_names_the_packages(self):
         (self.path / "mold").unlink()
         (self.path / "apt-get").unlink()
         code, said, calls = self.set_up()
         self.assertEqual((code, calls), (1, []))
-        self.assertRegex(said, r"these are missing, by their Debian names: .*\bmold\b.*Install them, then try again\.")
+        self.assertRegex(said, r"missing packages, by their Debian names: .*\bmold\b.*Install them, then try again\.")
 
-    def test_without_clang_or_the_right_to_install_it_the_build_goes_on_and_it_is_asked_for_once(self):
+    def test_a_failed_install_of_clang_is_reported_once_and_does_not_stop_the_build(self):
         for user, fails, says in (
-            (0, "clang-19", "going on without Clang"),
-            (1000, "nothing", "with Debian's clang-19 it would"),
+            (0, "clang-19", "continuing without Clang"),
+            (1000, "nothing", "Debian's clang-19 would"),
         ):
             with self.subTest(user=user):
                 shutil.rmtree(self.home / ".plimsoll", ignore_errors=True)
@@ -134,15 +132,17 @@ class SetUp(unittest.TestCase):
                 code, said, calls = self.set_up()
                 self.assertEqual((code, said, [call for call in calls if "clang" in call]), (0, "", []))
 
-    def test_where_only_a_cpu_build_of_torch_is_to_be_had_it_says_so_and_goes_on(self):
+    def test_a_cpu_build_of_torch_is_reported_and_does_not_stop_the_build(self):
         (self.world / "fails").write_text("torch===")
         code, said, calls = self.set_up()
         self.assertEqual((code, self.is_ready()), (0, True), said)
-        self.assertIn("only a CPU build of torch 2.13.0 was to be had: what needs the pretend GPU is left out\n", said)
+        self.assertIn(
+            "only a CPU build of torch 2.13.0 was found: parts that need the pretend GPU are not built\n", said
+        )
         self.assertEqual([call for call in calls if "triton" in call], [])
         self.assertTrue(calls[-1].startswith("ninja -C"), calls)
 
-    def test_a_set_up_that_failed_goes_on_where_it_was(self):
+    def test_a_failed_set_up_continues_at_the_failed_step(self):
         (self.world / "fails").write_text("triton==")
         code, said, calls = self.set_up()
         self.assertEqual((code, self.is_ready()), (1, False))
@@ -153,19 +153,19 @@ class SetUp(unittest.TestCase):
         self.assertEqual((code, self.is_ready()), (0, True), said)
         self.assertIn("triton==", [call for call in calls if "apt-get" not in call][0])
 
-    def test_an_interrupted_set_up_leaves_nothing_running_and_goes_on_where_it_was(self):
+    def test_an_interrupted_set_up_ends_its_processes_and_continues_at_the_same_step(self):
         (self.world / "hangs").write_text("triton==")
         (self.world / "calls").write_text("")
         process = self.start()
         self.addCleanup(process.stdout.close)
         until = time.monotonic() + 30
         while not any("triton" in call for call in self.calls()):
-            self.assertLess(time.monotonic(), until, "never came to triton")
+            self.assertLess(time.monotonic(), until, "did not reach triton")
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=10), 130)
         (self.world / "hangs").unlink()
-        # pip is gone as well: it would hold the lock, and what was half installed would be installed twice at once.
+        # pip ended too: otherwise it would hold the lock, and two processes would install the same package.
         code, said, calls = self.set_up()
         self.assertEqual((code, self.is_ready()), (0, True), said)
         self.assertNotIn("another set-up is running", said)
