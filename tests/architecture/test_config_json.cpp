@@ -48,7 +48,7 @@ struct TemporaryFile {
 
 }  // namespace
 
-TEST_CASE("what a config leaves out is what its family says") {
+TEST_CASE("a missing field of a config has the default of its family") {
   const auto llama = read_config(kLlama, "config.json");
   CHECK(llama.kv_heads == 4);
   CHECK(llama.head_dim == 16);
@@ -71,7 +71,7 @@ TEST_CASE("what a config leaves out is what its family says") {
   CHECK(gpt2.positions == 1024);
 }
 
-TEST_CASE("experts may stand in some blocks only") {
+TEST_CASE("only some blocks may have experts") {
   auto text = with("decoder_sparse_step", "2", with("model_type", "\"qwen3_moe\""));
   text = with("mlp_only_layers", "[1]", with("num_hidden_layers", "4", text));
   const auto model = read_config(text, "config.json");
@@ -184,7 +184,7 @@ TEST_CASE("a file that cannot be read is refused with the reason") {
                        doctest::Contains("is a folder: give the config.json in it"), InvalidArgument);
 }
 
-TEST_CASE("a config with bytes changed, added and taken away is read or refused, and nothing else") {
+TEST_CASE("a config with changed, added or removed bytes is read or gives a FormatError") {
   FuzzedConfigs configs(20261116);
   int read = 0, refused = 0;
   for (int round = 0; round < 20000; ++round) {

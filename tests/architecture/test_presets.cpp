@@ -7,7 +7,7 @@
 
 namespace plimsoll::architecture::test_presets {
 
-TEST_CASE("every preset has as many parameters as the model is published with") {
+TEST_CASE("every preset has the published number of parameters") {
   std::set<Family> families;
   for (const auto& preset : presets()) {
     CAPTURE(preset.name);
@@ -58,7 +58,7 @@ TEST_CASE("the parameters of the blocks, embeddings, head and last norm add up t
   }
 }
 
-TEST_CASE("active parameters count only the experts that a token is sent to") {
+TEST_CASE("active parameters count only the experts of one token") {
   // Mistral AI publishes 12.9 of 46.7 billion.
   const auto count = count_parameters(architecture_of(*find_preset("mixtral-8x7b")));
   CHECK(count.active == 12'879'925'248);

@@ -39,7 +39,7 @@ TEST_CASE("an allocator's settings keep their commas") {
   CHECK(parse_axis("alloc-conf", "a:1,b:2;c:3").values == Texts{"a:1,b:2", "c:3"});
 }
 
-TEST_CASE("values that an axis cannot have are refused") {
+TEST_CASE("wrong values of an axis are refused") {
   CHECK(complaint("batch", "1,x") == "--batch expects a whole number from 1 to 2147483647, found 'x'");
   CHECK(complaint("batch", "0..2").starts_with("--batch expects a whole number from 1"));
   CHECK(complaint("batch", "1,,2") ==

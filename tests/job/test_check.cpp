@@ -29,7 +29,7 @@ std::string complaint(const Settings& settings, const architecture::Architecture
 
 }  // namespace
 
-TEST_CASE("what torch cannot do is refused before it is tried") {
+TEST_CASE("combinations that torch refuses are refused before the run") {
   CHECK(complaint({{"gpus", "1048577"}, {"replicas", "1048577"}}) ==
         "--gpus 1048577 is more than there are anywhere: give at most 1048576");
   CHECK(complaint({{"optimizer", "sgd"}, {"optimizer-impl", "fused"}}) ==
@@ -40,7 +40,7 @@ TEST_CASE("what torch cannot do is refused before it is tried") {
         "leaves out; `plimsoll run` takes it");
 }
 
-TEST_CASE("a job that makes sense is let through") {
+TEST_CASE("a consistent job is accepted") {
   CHECK(complaint({}) == "no complaint");
   CHECK(complaint({}, kGpt2) == "no complaint");
   CHECK(complaint({{"gpus", "16"}, {"replicas", "2"}, {"rank", "15"}, {"reshard-after-forward", "4"}}) ==
@@ -52,7 +52,7 @@ TEST_CASE("a job that makes sense is let through") {
   CHECK(complaint({{"gpus", "128256"}}) == "no complaint");  // Padding of most parameters is normal.
 }
 
-TEST_CASE("ranks that do not fit each other are refused") {
+TEST_CASE("inconsistent numbers of ranks are refused") {
   CHECK(complaint({{"replicas", "3"}}) ==
         "--replicas 3 does not divide --gpus 8: each replica is sharded over gpus / replicas GPUs");
   CHECK(complaint({{"rank", "8"}}) == "--rank 8 is none of the 8 ranks of --gpus: give 0 to 7");
@@ -64,7 +64,7 @@ TEST_CASE("ranks that do not fit each other are refused") {
   CHECK(complaint({{"gpus", "200000"}, {"replicas", "2"}}) == "no complaint");
 }
 
-TEST_CASE("resharding to a number of ranks that is no divisor is refused with those that are") {
+TEST_CASE("the message for a wrong number of resharding ranks lists the divisors") {
   const std::string begin =
       " must divide the 8 GPUs that share the parameters (gpus / replicas), and lie between 1 and that: ";
   CHECK(complaint({{"reshard-after-forward", "3"}}) == "--reshard-after-forward 3" + begin + "give 2 or 4");
@@ -75,7 +75,7 @@ TEST_CASE("resharding to a number of ranks that is no divisor is refused with th
         "between 1 and that: there is no such number, give auto, always or never");
 }
 
-TEST_CASE("a sequence is what is given, or what is usual and the model can do") {
+TEST_CASE("the default sequence length is 8192, or the positions that the model learns") {
   CHECK(sequence(Job{}, kLlama) == 8192);
   CHECK(sequence(Job{}, kGpt2) == 1024);
   CHECK(sequence(Job{.seq_len = 100}, kGpt2) == 100);
@@ -98,7 +98,7 @@ TEST_CASE("a tensor beyond 2^62 bytes is refused with its numbers") {
                 "--batch 1048576 × sequence 2048 × feed-forward width 536870912 × 4 bytes is beyond 2^62 bytes"));
 }
 
-TEST_CASE("accumulation, units and checkpoints that do not fit are refused") {
+TEST_CASE("accumulation, units and checkpoints beyond the model are refused") {
   CHECK(
       complaint({{"accum-no-sync", "true"}}) ==
       "--accum-no-sync needs --grad-accum of 2 or more, found 1: with one backward a step there is nothing to put off");
@@ -111,7 +111,7 @@ TEST_CASE("accumulation, units and checkpoints that do not fit are refused") {
   CHECK(complaint({{"checkpoint", "every:33"}}) == "--checkpoint every:33 is beyond the model's 32 blocks");
 }
 
-TEST_CASE("a model is a preset, a config or a folder with one") {
+TEST_CASE("a model is a preset, a config, or a folder with a config") {
   CHECK(find_model("llama3-405b").blocks == 126);
   CHECK(find_model("LLaMA3-8B").blocks == 32);
   const TemporaryFolder folder;

@@ -61,7 +61,7 @@ Job with(const std::string& field, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every field is written as text that it reads back as itself, and typed the same") {
+TEST_CASE("text and typed values of every field read back as the same value") {
   std::set<std::string> covered;
   for (const auto& [name, texts] : kOthers) {
     const Field& field = find_field(name);
@@ -80,7 +80,7 @@ TEST_CASE("every field is written as text that it reads back as itself, and type
   for (const Field& field : fields()) CHECK_MESSAGE(covered.contains(field.name), field.name);
 }
 
-TEST_CASE("the table has every field of a job once, and its help says the default") {
+TEST_CASE("the table has every field of a job once, with its default in the help") {
   std::set<std::string> names;
   for (const Field& field : fields()) {
     CAPTURE(field.name);
@@ -112,7 +112,7 @@ TEST_CASE("other spellings mean the same") {
   for (const char* no : {"false", "no", "off", "0"}) CHECK_FALSE(with("loss-fp32", no).loss_fp32);
 }
 
-TEST_CASE("a number that is none, or out of range, is refused with what to do") {
+TEST_CASE("the message for a wrong number says the range and the fix") {
   const std::string expected = "--batch expects a whole number from 1 to 2147483647, found ";
   CHECK(complaint("batch", "0") == expected + "'0': that is too small");
   CHECK(complaint("batch", "000") == expected + "'000': that is too small");
@@ -129,7 +129,7 @@ TEST_CASE("a number that is none, or out of range, is refused with what to do") 
   CHECK(complaint("rank", "-1") == "--rank expects a whole number from 0 to 2147483647, found '-1': that is too small");
 }
 
-TEST_CASE("every other value that a field does not take is refused with those it does, and the nearest") {
+TEST_CASE("the message for a wrong word lists the known words and the nearest") {
   CHECK(complaint("gpu", "") == "--gpu expects a name or the path of a file, found nothing");
   CHECK(complaint("gpu-memory", "80 gigs") ==
         "--gpu-memory expects an amount of memory, found '80 gigs': write a number and a unit, as in 80GiB, 24GB or "
@@ -163,7 +163,7 @@ TEST_CASE("every other value that a field does not take is refused with those it
   }
 }
 
-TEST_CASE("a checkpointing that is none is refused with the forms there are") {
+TEST_CASE("the message for a wrong --checkpoint lists its forms") {
   const std::string forms =
       "--checkpoint expects none, full, selective, every:K, selective:every:K or ranges as in "
       "full@0-15+selective@16-23, found ";
@@ -180,7 +180,7 @@ TEST_CASE("a checkpointing that is none is refused with the forms there are") {
         "--checkpoint expects ranges of blocks as in full@0-15+selective@16-23, found '', which has no '@'");
 }
 
-TEST_CASE("which blocks are checkpointed") {
+TEST_CASE("ranges and every:K select the checkpointed blocks") {
   const Checkpoint every{.kind = CheckpointKind::kSelective, .every = 3};
   CHECK(every.of(0) == CheckpointKind::kNone);
   CHECK(every.of(2) == CheckpointKind::kSelective);
@@ -195,7 +195,7 @@ TEST_CASE("which blocks are checkpointed") {
   CHECK(ranges.of(4) == CheckpointKind::kNone);
 }
 
-TEST_CASE("an unknown field is told with the nearest, or with all of them") {
+TEST_CASE("the message for an unknown field names the nearest fields, or all") {
   CHECK(message_of<InvalidArgument>([] { find_field("batchsize"); }) ==
         "'batchsize' is no field of a job: did you mean batch?");
   CHECK(message_of<InvalidArgument>([] {

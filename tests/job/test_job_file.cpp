@@ -52,12 +52,12 @@ clip_grad_norm = 0.5
   CHECK_FALSE(read("clip_grad_norm = \"none\"").clip_grad_norm.has_value());
 }
 
-TEST_CASE("flags go over what the file says") {
+TEST_CASE("flags win over the file") {
   CHECK(read("batch = 4\nsteps = 3", {{"batch", "2"}, {"gpus", "4"}}) == Job{.gpus = 4, .batch = 2, .steps = 3});
   CHECK(message_of<InvalidArgument>([] { read("", {{"batch", "x"}}); }).starts_with("--batch expects"));
 }
 
-TEST_CASE("paths are relative to the file, names stay") {
+TEST_CASE("paths are relative to the file; names stay") {
   const TemporaryFolder folder;
   folder.write("models/config.json", "{}");
   folder.write("gpt2/config.json", "{}");
@@ -80,14 +80,14 @@ TEST_CASE("paths are relative to the file, names stay") {
   CHECK(job.gpu == (folder.path / "cards/mine.json").string());
 }
 
-TEST_CASE("a wrong field of our own form is told with its line") {
+TEST_CASE("the message for a wrong field of our form has its line") {
   CHECK(complaint("\nbatchsize = 1") == ":2: 'batchsize' is no field of a job: did you mean batch?");
   CHECK(complaint("batch = \"4\"") == ":1: 'batch' must be a whole number, without quotes, found the text '4'");
   CHECK(complaint("batch = 0") ==
         ":1: --batch expects a whole number from 1 to 2147483647, found '0': that is too small");
   CHECK(complaint("batch = [1]") == ":1: 'batch' must be a text, a number, true or false, found an array");
   CHECK(complaint("[batch]") == ":1: 'batch' must be a text, a number, true or false, found a table");
-  CHECK(complaint("seq-len = 1\nseq_len = 2") == ":1: 'seq-len' is there twice: as 'seq_len' in line 2");
+  CHECK(complaint("seq-len = 1\nseq_len = 2") == ":1: 'seq-len' appears twice: as 'seq_len' in line 2");
   CHECK(complaint("batch = ") == ":1: not valid TOML: key-value pair: encountered end-of-file");
 }
 

@@ -145,7 +145,7 @@ enable_float8_linear = false
   CHECK(job_of("norm_type = 'rmsnorm'\n[optimizer]\nfused = false").optimizer_impl == OptimizerImpl::kForeach);
 }
 
-TEST_CASE("what a configuration lacks is torchtitan's default, and said") {
+TEST_CASE("a missing field has torchtitan's default, and is listed") {
   const Read bare = read(kModel);
   CHECK(bare.job.batch == 8);
   CHECK(bare.job.seq_len == 2048);
@@ -177,7 +177,7 @@ TEST_CASE("names and flavors become presets") {
   CHECK(read("[training]\nseq_len = 1", {{"model", "gpt2"}}).job.model == "gpt2");
 }
 
-TEST_CASE("selective checkpointing is of operations, or of every so manieth block") {
+TEST_CASE("selective checkpointing selects operations, or every N-th block") {
   const auto option = [](const std::string& text) {
     return job_of("[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = " + text).checkpoint;
   };
@@ -185,13 +185,14 @@ TEST_CASE("selective checkpointing is of operations, or of every so manieth bloc
   CHECK(option("'3'") == Checkpoint{.kind = CheckpointKind::kFull, .every = 3});
   CHECK(option("4") == Checkpoint{.kind = CheckpointKind::kFull, .every = 4});
   CHECK(job_of("[activation_checkpoint]\nmode = 'none'\nselective_ac_option = '2'").checkpoint == Checkpoint{});
-  CHECK(complaint("[activation_checkpoint]\nselective_ac_option = 'ops'") ==
-        "t:5: activation_checkpoint.selective_ac_option ('op', or every how many blocks) expects a whole number from 1 "
-        "to 2147483647, found 'ops'");
+  CHECK(
+      complaint("[activation_checkpoint]\nselective_ac_option = 'ops'") ==
+      "t:5: activation_checkpoint.selective_ac_option ('op', or N for every N-th block) expects a whole number from 1 "
+      "to 2147483647, found 'ops'");
   CHECK(complaint("[activation_checkpoint]\nselective_ac_option = true") ==
         "t:5: activation_checkpoint.selective_ac_option must be a text, found true or false");
   CHECK(complaint("[activation_checkpoint]\nmode = 'memory_budget'") ==
-        "t:5: activation_checkpoint.mode must be none, full or selective here, found 'memory_budget'");
+        "t:5: activation_checkpoint.mode must be none, full or selective, found 'memory_budget'");
 }
 
 TEST_CASE("the degrees of data parallelism become GPUs and replicas") {
@@ -201,14 +202,14 @@ TEST_CASE("the degrees of data parallelism become GPUs and replicas") {
   CHECK(job_of("[training]\ndata_parallel_shard_degree = 4\ndata_parallel_replicate_degree = 3").gpus == 12);
   CHECK(job_of("[parallelism]\ndata_parallel_shard_degree = 1").gpus == 1);
   CHECK(complaint("[parallelism]\ndata_parallel_shard_degree = 0") ==
-        "t:5: parallelism.data_parallel_shard_degree (-1: all that are left) expects a whole number from 1 to "
+        "t:5: parallelism.data_parallel_shard_degree (-1: all remaining GPUs) expects a whole number from 1 to "
         "2147483647, found '0': that is too small");
   CHECK(complaint("[parallelism]\ndata_parallel_shard_degree = 2147483647\ndata_parallel_replicate_degree = 2") ==
         "t:5: replicas × parallelism.data_parallel_shard_degree expects a whole number from 1 to 2147483647, found "
         "'4294967294': that is too large");
   CHECK(complaint("[parallelism]\ndata_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 8") ==
         std::string(
-            "t:5: parallelism.data_parallel_shard_degree asks for DDP, and only FSDP2 and HSDP are planned here: ") +
+            "t:5: parallelism.data_parallel_shard_degree asks for DDP, and `plan` supports only FSDP2 and HSDP: ") +
             kInstead);
   CHECK(complaint("[training]\ndata_parallel_type = 'ddp'")
             .starts_with("t:5: training.data_parallel_type asks for DDP, "));
@@ -219,7 +220,7 @@ TEST_CASE("the degrees of data parallelism become GPUs and replicas") {
   CHECK(job_of("[parallelism]\nfsdp_reshard_after_forward = 'default'").reshard_after_forward == Reshard{});
 }
 
-TEST_CASE("accumulation follows from the global batch, the flags counted") {
+TEST_CASE("the global batch and the flags determine accumulation") {
   const std::string text = "[training]\nlocal_batch_size = 2\nglobal_batch_size = 64";
   CHECK(job_of(text).grad_accum == 4);
   CHECK(job_of(text, {{"gpus", "16"}}).grad_accum == 2);
@@ -227,17 +228,17 @@ TEST_CASE("accumulation follows from the global batch, the flags counted") {
   CHECK(job_of(text, {{"grad-accum", "7"}}).grad_accum == 7);
   CHECK(job_of("[training]\nglobal_batch_size = -1").grad_accum == 1);
   CHECK(complaint(text, {{"batch", "3"}}) ==
-        "t:6: training.global_batch_size 64 is no multiple of batch 3 × 8 GPUs: change one of them, or give "
+        "t:6: training.global_batch_size 64 is not a multiple of batch 3 × 8 GPUs: change one of them, or give "
         "--grad-accum");
   CHECK(complaint("[training]\nglobal_batch_size = 0")
             .starts_with("t:5: training.global_batch_size (-1: one pass) expects"));
 }
 
-TEST_CASE("what is not planned here is refused by name") {
+TEST_CASE("the message for an unsupported feature names the field") {
   for (const std::string degree : {"tensor", "pipeline", "context", "expert"}) {
     CHECK(complaint("[parallelism]\n" + degree + "_parallel_degree = 2") ==
           "t:5: parallelism." + degree +
-              "_parallel_degree is 2, and only FSDP2 and HSDP are planned here: set it to 1, or " + kInstead);
+              "_parallel_degree is 2, and `plan` supports only FSDP2 and HSDP: set it to 1, or " + kInstead);
   }
   for (const auto& [table, field] :
        std::vector<std::pair<std::string, std::string>>{{"compile", "enable"},
@@ -248,23 +249,22 @@ TEST_CASE("what is not planned here is refused by name") {
                                                         {"liger_kernel", "enable_fused_linear_cross_entropy"},
                                                         {"parallelism", "enable_compiled_autograd"}}) {
     CHECK(complaint("[" + table + "]\n" + field + " = true") ==
-          "t:5: " + table + "." + field +
-              " is true, and is not planned here, where torch runs eagerly: set it to false, or " + kInstead);
+          "t:5: " + table + "." + field + " is true, and `plan` runs torch eagerly: set it to false, or " + kInstead);
     CHECK(complaint("[" + table + "]\n" + field + " = false") == "no complaint");
   }
-  CHECK(
-      complaint("converters = ['float8']") ==
-      std::string("t:4: model.converters is not empty, and converted models (float8 and others) are not planned here: "
-                  "empty it, or ") +
-          kInstead);
+  CHECK(complaint("converters = ['float8']") ==
+        std::string(
+            "t:4: model.converters is not empty, and `plan` does not support converted models (float8 and others): "
+            "empty it, or ") +
+            kInstead);
   CHECK(complaint("converters = 1").starts_with("t:4: model.converters is not empty"));
   CHECK(complaint("norm_type = 'layernorm'") ==
-        "t:4: model.norm_type is 'layernorm', and only rmsnorm and fused_rmsnorm are known here");
+        "t:4: model.norm_type is 'layernorm', and `plan` supports only rmsnorm and fused_rmsnorm");
   CHECK(complaint("[optimizer]\nname = 'Muon'") ==
         "t:5: optimizer.name: --optimizer expects adamw, adam or sgd, found 'Muon'");
 }
 
-TEST_CASE("unknown tables and fields are told with the nearest") {
+TEST_CASE("the message for an unknown table or field names the nearest") {
   CHECK(complaint("[trainning]\nseq_len = 1") == "t:4: torchtitan has no table 'trainning': did you mean training?");
   CHECK(
       complaint("[zzzzzzzzzzzz]").starts_with("t:4: torchtitan has no table 'zzzzzzzzzzzz': it has job, profiling, "));
@@ -274,7 +274,7 @@ TEST_CASE("unknown tables and fields are told with the nearest") {
       complaint("[memory_estimation]\nqqqqqqqqqqqqqqqqqq = 1") ==
       "t:5: torchtitan has no field 'qqqqqqqqqqqqqqqqqq' in [memory_estimation]: it has enabled or disable_fake_mode");
   CHECK(message_of<FormatError>([] { read(std::string("batch = 1\n") + kModel); }) ==
-        "t:1: 'batch' stands in no table: a file of torchtitan's has tables only, one of our own none");
+        "t:1: 'batch' is outside of a table: a torchtitan file has only tables, and a file of our form has none");
 }
 
 TEST_CASE("values of another type are refused") {

@@ -8,10 +8,10 @@ namespace plimsoll::architecture {
 
 namespace {
 
-/// Sums and products that notice when they no longer fit.
+/// Sums and products with a check for overflow.
 class Count {
  public:
-  Count(std::int64_t value = 0) : value_(value) {}  // NOLINT: meant to convert
+  Count(std::int64_t value = 0) : value_(value) {}  // NOLINT: converts implicitly
 
   friend Count operator+(Count a, Count b) {
     std::int64_t sum = 0;
@@ -48,13 +48,13 @@ Count attention(const Architecture& a) {
   return count;
 }
 
-/// GPT-2 has two products, all others three.
+/// GPT-2 has two matrices, other families three.
 Count feed_forward(const Architecture& a, std::int64_t hidden) {
   const Count up = linear(a.dim, hidden, a.mlp_bias), down = linear(hidden, a.dim, a.mlp_bias);
   return a.family == Family::kGPT2 ? up + down : up + up + down;
 }
 
-/// Layer norm has a bias, RMS norm has none.
+/// Layer norm has a bias, RMS norm does not.
 Count norm(const Architecture& a) { return Count(a.dim) * (a.family == Family::kGPT2 ? 2 : 1); }
 
 struct Sum {

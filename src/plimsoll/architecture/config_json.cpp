@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text_position.h"
 
 namespace plimsoll::architecture {
 
@@ -49,7 +50,7 @@ class Fields {
 
   [[noreturn]] void unsupported(const std::string& message) const { throw FormatError(origin_ + ": " + message); }
 
-  /// Null counts as absent, as it does in Python.
+  /// Null counts as absent, as None does in Python.
   const Json* find(const std::string& field) const {
     const auto found = object_.find(field);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -71,7 +72,7 @@ class Fields {
   }
 
   std::int64_t whole(const std::string& field, const Json& value, std::int64_t least, std::int64_t most) const {
-    // A number beyond 63 bits is kept as an unsigned one.
+    // The parser stores a number beyond 63 bits as unsigned.
     const bool fits =
         value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(most));
     const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
@@ -252,14 +253,7 @@ void refuse_deep(std::string_view text, const std::string& origin) {
   }
 }
 
-/// "line 1, column 25" of a byte, the first of which is 1.
-std::string place_in(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  return fmt::format("line {}, column {}", line, before.size() - (before.rfind('\n') + 1) + 1);
-}
-
-/// Values that a training run would heed, and `plan` does not.
+/// Fields that a training run uses and `plan` ignores.
 std::vector<std::string> ignored_fields(const Fields& fields, Family family) {
   std::vector<std::string> notes;
   const Json* dropout = fields.find("attention_dropout");
@@ -295,8 +289,8 @@ Architecture read_config(std::string_view text, const std::string& origin) {
   try {
     config = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not valid JSON: " + place_in(text, error.byte));
-  } catch (const Json::out_of_range&) {  // A number that no double holds.
+    throw FormatError(origin + ": not valid JSON: " + line_and_column(text, error.byte));
+  } catch (const Json::out_of_range&) {  // A number beyond the range of a double.
     throw FormatError(origin + ": not valid JSON: a number is out of range");
   }
   if (!config.is_object())

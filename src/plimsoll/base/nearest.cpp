@@ -6,7 +6,7 @@
 namespace plimsoll {
 namespace {
 
-/// Of ASCII only, whatever the locale.
+/// For ASCII only; ignores the locale.
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -15,7 +15,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Levenshtein's distance.
+/// The Levenshtein distance.
 std::size_t edit_distance(const std::string& from, const std::string& to) {
   std::vector<std::size_t> row(to.size() + 1);
   for (std::size_t column = 0; column <= to.size(); ++column) row[column] = column;
@@ -44,10 +44,10 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
   const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 2);
   std::size_t best = limit;
   for (const std::string& candidate : candidates) {
-    // The lengths alone rule most out, and all of them for a hostile word.
+    // The lengths alone exclude most candidates, and all of them for a hostile word.
     if (std::max(wanted.size(), candidate.size()) - std::min(wanted.size(), candidate.size()) > best) continue;
     const std::size_t distance = edit_distance(wanted, lower(candidate));
-    // As many edits as there are letters: nothing of the word is left.
+    // As many edits as letters: no part of the word is left.
     if (distance > best || distance >= candidate.size()) continue;
     if (distance < best) found.clear();
     best = distance;

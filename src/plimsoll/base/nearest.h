@@ -8,12 +8,12 @@
 
 namespace plimsoll {
 
-/// The candidates that `word` may have meant, at most `most`: those that it begins ("H100"), in the order given; else
-/// those with the fewest edits (insertions, deletions, replacements), where they are few for a word of its length.
-/// Case does not matter. Cheap for words of any length.
+/// At most `most` candidates that `word` may mean: those that begin with `word` ("H100"), in the given order; else
+/// those with the fewest edits (insertions, deletions, replacements), if these are few for the length of `word`. Case
+/// does not matter. Fast for words of any length.
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates, std::size_t most);
 
-/// "did you mean A or B?", or "" where nothing is near.
+/// "did you mean A or B?", or "" if no candidate is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates, std::size_t most = 3);
 
 }  // namespace plimsoll

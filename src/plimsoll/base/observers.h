@@ -6,8 +6,8 @@
 
 namespace plimsoll {
 
-/// Who is told of something. Whoever tells holds the lock shared: once remove() has returned, no call to the observer
-/// is under way. Thread-safe.
+/// A list of observers. `tell` holds the lock shared, so no call to an observer runs after its remove() returned.
+/// Thread-safe.
 template <class Observer>
 class Observers {
  public:
@@ -26,7 +26,7 @@ class Observers {
     return all_.empty();
   }
 
-  /// In the order of their coming. REQUIRES: `tell` neither adds nor removes observers.
+  /// In the order of add(). REQUIRES: `tell` neither adds nor removes observers.
   template <class Tell>
   void for_each(const Tell& tell) {
     const std::shared_lock lock(mutex_);

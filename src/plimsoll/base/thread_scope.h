@@ -2,12 +2,12 @@
 
 namespace plimsoll {
 
-/// A scope that says, while it lives, that its thread is doing one kind of work. Scopes of a kind nest; those of other
-/// kinds and of other threads do not count. A kind is a class that derives from it:
+/// A scope that marks its thread as doing one kind of work. Scopes of one kind nest; kinds and threads are independent.
+/// A kind is a class that derives from ThreadScope:
 ///
 ///     class Recomputation : public ThreadScope<Recomputation> {};
 ///
-/// REQUIRES: it ends on the thread that it began on.
+/// REQUIRES: it is destroyed on the thread that made it.
 template <class Kind>
 class ThreadScope {
  public:
@@ -16,7 +16,7 @@ class ThreadScope {
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;
 
-  /// Is this thread in one?
+  /// Whether this thread is in a scope of this kind.
   static bool under_way() noexcept { return open_ != 0; }
 
  private:

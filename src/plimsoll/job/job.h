@@ -7,8 +7,7 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// A training job as a person describes it: which model, on which GPUs, how it is sharded, checkpointed and optimised.
-/// Defaults are torchtitan's conventions.
+/// The settings of a training run: model, GPUs, sharding, checkpointing, optimizer. The defaults are torchtitan's.
 namespace plimsoll::job {
 
 enum class Dtype : std::uint8_t { kFp32, kBf16, kFp16 };
@@ -17,27 +16,27 @@ enum class OptimizerImpl : std::uint8_t { kForeach, kFused, kForLoop };
 enum class Offload : std::uint8_t { kNone, kParams };
 enum class Norm : std::uint8_t { kComposite, kFused };
 
-/// Whether blocks are freed after forward and gathered again in backward.
+/// Whether FSDP2 frees a block after forward and gathers it again in backward.
 struct Reshard {
   enum class Kind : std::uint8_t {
-    kAuto,    ///< As FSDP2's default: blocks are, the root is not.
-    kAlways,  ///< The root too.
+    kAuto,    ///< FSDP2's default: blocks, but not the root.
+    kAlways,  ///< Also the root.
     kNever,
-    kToMesh,  ///< Blocks are kept sharded over `ranks` ranks, which divide those that share the parameters.
+    kToMesh,  ///< After forward a block is sharded over `ranks` ranks, a divisor of gpus / replicas.
   };
   Kind kind = Kind::kAuto;
   std::int64_t ranks = 0;
   bool operator==(const Reshard&) const = default;
 };
 
-/// What one block does with its activations.
+/// The activations that a block keeps for backward.
 enum class CheckpointKind : std::uint8_t {
-  kNone,       ///< All are kept.
-  kFull,       ///< Only the block's inputs; the rest is computed again.
-  kSelective,  ///< Attention's and every other matmul's results are kept.
+  kNone,       ///< All.
+  kFull,       ///< Only the block's inputs; backward computes the rest again.
+  kSelective,  ///< The results of attention and of every second matmul.
 };
 
-/// Which blocks do what.
+/// The checkpointing of each block.
 struct Checkpoint {
   /// Blocks `first` to `last`, both included.
   struct Range {
@@ -46,18 +45,18 @@ struct Checkpoint {
     CheckpointKind kind = CheckpointKind::kNone;
     bool operator==(const Range&) const = default;
   };
-  CheckpointKind kind = CheckpointKind::kNone;  ///< Of all blocks, where the others say nothing.
-  std::int64_t every = 1;                       ///< Only the last of each so many blocks, as torchtitan counts.
-  std::vector<Range> ranges = {};               ///< Where not empty: of these blocks, and the others keep all.
+  CheckpointKind kind = CheckpointKind::kNone;  ///< For all blocks, if `ranges` is empty.
+  std::int64_t every = 1;                       ///< Only every N-th block, as torchtitan counts.
+  std::vector<Range> ranges = {};               ///< If not empty: for these blocks; other blocks keep all.
 
-  /// Of one block, the first being 0.
+  /// Of one block; the first is 0.
   CheckpointKind of(std::int64_t block) const;
   bool operator==(const Checkpoint&) const = default;
 };
 
-/// What fully_shard is applied to, beside the root.
+/// The modules besides the root that fully_shard is applied to.
 struct Wrap {
-  /// So many blocks, one after the other, are a unit that is gathered together; 0: none are, all belongs to the root.
+  /// The number of consecutive blocks in one unit; 0: all blocks belong to the root.
   std::int64_t blocks = 1;
   bool operator==(const Wrap&) const = default;
 };
@@ -65,32 +64,32 @@ struct Wrap {
 struct Job {
   std::string model = {};  ///< A preset's name, or the path of a config.json.
 
-  std::string gpu = "H100-80GB";  ///< A profile's name, or the path of one.
+  std::string gpu = "H100-80GB";  ///< The name or the path of a profile.
   std::optional<Bytes> gpu_memory = {};
   std::int64_t gpus = 8;
-  std::int64_t replicas = 1;  ///< HSDP: so many replicas, each sharded over gpus / replicas.
+  std::int64_t replicas = 1;  ///< HSDP: the number of replicas, each sharded over gpus / replicas GPUs.
   std::int64_t rank = 0;
 
-  std::int64_t batch = 1;                    ///< Sequences for each GPU and forward.
-  std::optional<std::int64_t> seq_len = {};  ///< Absent: 8192, or the model's longest where it learns its positions.
+  std::int64_t batch = 1;                    ///< Sequences per GPU and forward.
+  std::optional<std::int64_t> seq_len = {};  ///< Absent: 8192, or the number of positions that the model learns.
   std::int64_t steps = 2;
   std::int64_t grad_accum = 1;
-  bool accum_no_sync = false;  ///< Gradients are reduced in the last of them only.
+  bool accum_no_sync = false;  ///< Only the last backward of a step reduces gradients.
 
   Dtype param_dtype = Dtype::kBf16;
   Dtype reduce_dtype = Dtype::kFp32;
   Dtype master_dtype = Dtype::kFp32;
   Reshard reshard_after_forward = {};
-  bool keep_last_block = true;  ///< The last block is not freed after forward: backward needs it first.
+  bool keep_last_block = true;  ///< Do not free the last block after forward: backward needs it first.
   Wrap wrap = {};
   Checkpoint checkpoint = {};
 
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   OptimizerImpl optimizer_impl = OptimizerImpl::kForeach;
   Offload offload = Offload::kNone;
-  std::optional<double> clip_grad_norm = 1.0;  ///< Absent: gradients are not clipped.
-  bool loss_fp32 = true;                       ///< Logits are cast to fp32.
-  bool keep_logits = false;                    ///< The loop holds them until the next ones are there.
+  std::optional<double> clip_grad_norm = 1.0;  ///< Absent: no clipping.
+  bool loss_fp32 = true;                       ///< Cast logits to fp32.
+  bool keep_logits = false;                    ///< Keep the logits until the next step.
   Norm norm = Norm::kComposite;
   std::optional<std::string> alloc_conf = {};  ///< PYTORCH_ALLOC_CONF.
 

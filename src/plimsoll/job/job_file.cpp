@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A path of the file means one beside it. Presets and profiles are names, and stay.
+/// A path in the file is relative to the file's folder. Names of presets and profiles stay.
 std::string beside(const fs::path& folder, const std::string& text) {
   if (text.empty() || fs::path(text).is_absolute()) return text;
   std::error_code error;
@@ -32,13 +32,13 @@ void read_own_form(const toml::Value& root, const fs::path& path, Job& job) {
   }
 }
 
-/// A field may be there with dashes and with underscores; one of the two would be lost.
+/// A field may appear with dashes and with underscores; one of the two values would be lost.
 void refuse_both_spellings(const toml::Value& root, const fs::path& path) {
   for (const auto& [key, value] : root.table) {
     std::string other = key;
     for (char& c : other) c = c == '-' ? '_' : c;
     if (const auto* twin = root.find(other); twin != nullptr && other != key) {
-      throw FormatError(path.string() + ":" + std::to_string(value->line) + ": '" + key + "' is there twice: as '" +
+      throw FormatError(path.string() + ":" + std::to_string(value->line) + ": '" + key + "' appears twice: as '" +
                         other + "' in line " + std::to_string(twin->line));
     }
   }

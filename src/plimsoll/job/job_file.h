@@ -9,26 +9,26 @@
 
 namespace plimsoll::job {
 
-/// A field by name and its value as text, as on the command line.
+/// A field's name and its value as text, as on the command line.
 struct Setting {
   std::string name;
   std::string text;
 };
 
-/// What a reader of a job file should be told.
+/// Facts about a job file for the user.
 struct JobFile {
-  bool torchtitan = false;                    ///< It is one of torchtitan's, not of our own form.
-  std::vector<std::string> passed_over = {};  ///< Fields that do not change memory here: "training.steps".
-  std::vector<std::string> assumed = {};      ///< torchtitan's defaults of fields it lacks: "training.seq_len = 2048".
+  bool torchtitan = false;                    ///< The file has torchtitan's form, not ours.
+  std::vector<std::string> passed_over = {};  ///< Fields without effect on memory: "training.steps".
+  std::vector<std::string> assumed = {};      ///< torchtitan's defaults for missing fields: "training.seq_len = 2048".
 };
 
-/// Reads a TOML file into `job`, and sets `flags` after it: they go over what the file says.
+/// Reads a TOML file into `job`, and then sets `flags`, which win over the file.
 ///
-/// Our own form has the names of fields (and `model`) as its keys, with dashes or underscores. Paths in it are relative
-/// to the file's folder. A file with torchtitan's tables is read as torchtitan would (torchtitan.h).
+/// The keys of our form are `model` and the names of fields, with dashes or underscores. Paths are relative to the
+/// file's folder. torchtitan.h reads a file that has torchtitan's tables.
 ///
-/// Throws InvalidArgument for a file that cannot be read and for wrong flags, FormatError with the line for what is in
-/// it. `job` may then be changed in part.
+/// Throws InvalidArgument for a file that cannot be read and for wrong flags, FormatError with the line for wrong
+/// contents. `job` may then have some of the values.
 JobFile read_job_file(const std::filesystem::path& path, Job& job, std::span<const Setting> flags = {});
 
 }  // namespace plimsoll::job

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text_position.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/values.h"
 
@@ -37,17 +38,16 @@ Value value_of(const std::string& key, const Json& json) {
   }
 }
 
-/// Refuses while it is read what a job never has: values in values, and a name twice.
+/// Refuses nested values and repeated names during parsing.
 class Shape {
  public:
   explicit Shape(const std::string& origin) : origin_(origin) {}
 
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth > 0)
-      throw FormatError(origin_ + ": a job has plain values only, found an object or a list in it");
+    if (opens && depth > 0) throw FormatError(origin_ + ": the values of a job are plain, found an object or a list");
     if (event == Json::parse_event_t::key && !keys_.insert(parsed.get<std::string>()).second) {
-      throw FormatError(origin_ + ": " + in_quotes(parsed.get<std::string>()) + " is there twice");
+      throw FormatError(origin_ + ": " + in_quotes(parsed.get<std::string>()) + " appears twice");
     }
     return true;
   }
@@ -61,7 +61,7 @@ Json parse(std::string_view text, const std::string& origin) {
   try {
     return Json::parse(text, Shape(origin));
   } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not valid JSON: it goes wrong at byte " + std::to_string(error.byte));
+    throw FormatError(origin + ": not valid JSON: " + line_and_column(text, error.byte));
   } catch (const Json::out_of_range&) {
     throw FormatError(origin + ": not valid JSON: a number is out of range");
   }

@@ -7,12 +7,11 @@
 
 namespace plimsoll::job {
 
-/// A job as a JSON object: `model`, then all fields by name with underscores, typed; absent ones are null.
+/// A job as a JSON object: `model`, then all fields by their names with underscores, typed. An absent value is null.
 std::string to_json(const Job& job);
 
-/// The inverse. Fields that are not there have their defaults; `model` must be.
-/// Throws FormatError that begins with `origin` for what is no such object, with the nearest name for a field that is
-/// not known.
+/// The inverse. A missing field has its default; `model` is required.
+/// Throws FormatError that begins with `origin` for other text, with the nearest name for an unknown field.
 Job job_from_json(std::string_view text, const std::string& origin);
 
 }  // namespace plimsoll::job

@@ -28,9 +28,9 @@ architecture::Architecture find_model(const std::string& model) {
     return architecture::read_config_file(config);
   }
   if (is_path(model) && !model.ends_with(".json") && !fs::exists(model, error)) {
-    throw InvalidArgument("there is no " + model +
-                          ": models are not fetched from anywhere; give the path of its config.json, or one of "
-                          "the names that `plimsoll models` lists");
+    throw InvalidArgument("no such file: " + model +
+                          ": Plimsoll does not download models. Give the path of its config.json, or a name "
+                          "from `plimsoll models`");
   }
   if (is_path(model) || fs::exists(model, error)) return architecture::read_config_file(model);
   std::vector<std::string> names;

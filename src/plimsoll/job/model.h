@@ -6,7 +6,7 @@
 
 namespace plimsoll::job {
 
-/// Whether `model` is written as a path: it has a '/' or ends in .json.
+/// Whether `model` looks like a path: it contains '/' or ends in .json.
 bool is_path(const std::string& model);
 
 /// Whether `model` is the name or an alias of a preset.

@@ -8,7 +8,7 @@
 
 namespace plimsoll::job {
 
-/// A TOML value as a field takes it. Throws InvalidArgument that names `key` for a table, an array and a date.
+/// A TOML value as the value of a field. Throws InvalidArgument that names `key` for a table, an array and a date.
 inline Value plain_value(const std::string& key, const toml::Value& value) {
   switch (value.kind) {
     case toml::Value::Kind::kString:
@@ -24,7 +24,7 @@ inline Value plain_value(const std::string& key, const toml::Value& value) {
   }
 }
 
-/// Runs `action`; what it complains of gets the file and the line of `value` in front.
+/// Runs `action`. An InvalidArgument becomes a FormatError that begins with the file and the line of `value`.
 template <class Action>
 void at_line(const std::string& origin, const toml::Value& value, Action action) {
   try {

@@ -13,7 +13,7 @@
 namespace plimsoll::job {
 namespace {
 
-/// torchtitan's fields of one kind that are set directly.
+/// A torchtitan field whose value a field of a job takes unchanged.
 struct Direct {
   std::string_view titan;
   std::string_view field;
@@ -86,14 +86,14 @@ class Reader : private TitanFile {
     if (const auto* value = find("model.norm_type")) {
       const std::string& type = text("model.norm_type", *value);
       if (type != "rmsnorm" && type != "fused_rmsnorm") {
-        fail(*value, "model.norm_type is " + in_quotes(type) + ", and only rmsnorm and fused_rmsnorm are known here");
+        fail(*value, "model.norm_type is " + in_quotes(type) + ", and `plan` supports only rmsnorm and fused_rmsnorm");
       }
       job_.norm = type == "rmsnorm" ? Norm::kComposite : Norm::kFused;
     }
   }
 
   [[noreturn]] void not_fsdp(const std::string& field, const toml::Value& value) const {
-    fail(value, field + " asks for DDP, and only FSDP2 and HSDP are planned here: " + kRunInstead);
+    fail(value, field + " asks for DDP, and `plan` supports only FSDP2 and HSDP: " + kRunInstead);
   }
 
   void read_checkpointing() {
@@ -102,7 +102,7 @@ class Reader : private TitanFile {
     if (mode == nullptr) file_.assumed.emplace_back("activation_checkpoint.mode = 'selective'");
     const std::string kind = mode == nullptr ? "selective" : text("activation_checkpoint.mode", *mode);
     if (kind != "none" && kind != "full" && kind != "selective") {
-      fail(*mode, "activation_checkpoint.mode must be none, full or selective here, found " + in_quotes(kind));
+      fail(*mode, "activation_checkpoint.mode must be none, full or selective, found " + in_quotes(kind));
     }
     if (kind != "selective") {
       job_.checkpoint = {.kind = kind == "full" ? CheckpointKind::kFull : CheckpointKind::kNone};
@@ -119,9 +119,10 @@ class Reader : private TitanFile {
       job_.checkpoint = {.kind = CheckpointKind::kFull, .every = 2};
     } else {
       at_line(origin(), *option, [&] {
-        job_.checkpoint = {.kind = CheckpointKind::kFull,
-                           .every = parse_whole(
-                               "activation_checkpoint.selective_ac_option ('op', or every how many blocks)", every, 1)};
+        job_.checkpoint = {
+            .kind = CheckpointKind::kFull,
+            .every =
+                parse_whole("activation_checkpoint.selective_ac_option ('op', or N for every N-th block)", every, 1)};
       });
     }
   }
@@ -148,14 +149,14 @@ class Reader : private TitanFile {
     job_.model = model;
   }
 
-  /// Replicas were set already.
+  /// REQUIRES: replicas are set.
   void read_ranks() {
     for (const std::string name : {"training.data_parallel_degree", "training.data_parallel_shard_degree",
                                    "parallelism.data_parallel_shard_degree"}) {
       const auto* value = find(name);
-      if (value == nullptr || whole(name, *value) == -1) continue;  // The GPUs that are left over.
+      if (value == nullptr || whole(name, *value) == -1) continue;  // -1: all remaining GPUs.
       at_line(origin(), *value, [&] {
-        const std::int64_t shards = parse_whole(name + " (-1: all that are left)", std::to_string(value->integer), 1);
+        const std::int64_t shards = parse_whole(name + " (-1: all remaining GPUs)", std::to_string(value->integer), 1);
         if (shards == 1 && job_.replicas > 1) not_fsdp(name, *value);
         job_.gpus = parse_whole("replicas × " + name, std::to_string(shards * job_.replicas), 1);
       });
@@ -187,7 +188,7 @@ class Reader : private TitanFile {
           parse_whole("training.global_batch_size (-1: one pass)", std::to_string(value->integer), 1);
       const std::int64_t pass = job_.batch * job_.gpus;  // Each is below 2^31.
       if (global % pass != 0) {
-        throw InvalidArgument("training.global_batch_size " + std::to_string(global) + " is no multiple of batch " +
+        throw InvalidArgument("training.global_batch_size " + std::to_string(global) + " is not a multiple of batch " +
                               std::to_string(job_.batch) + " × " + std::to_string(job_.gpus) +
                               " GPUs: change one of them, or give --grad-accum");
       }

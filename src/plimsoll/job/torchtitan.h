@@ -9,15 +9,14 @@
 
 namespace plimsoll::job {
 
-/// Whether a file has one of torchtitan's tables.
+/// Whether a file has a table of torchtitan's.
 bool is_torchtitan(const toml::Value& root);
 
-/// Reads a configuration of torchtitan, with the names of 2024 and of 2025. Fields that it lacks are what they are by
-/// default there. Then `flags`; then, where the file gives a global batch and no flag gives --grad-accum, how often
-/// gradients are accumulated follows from it.
+/// Reads a torchtitan configuration with the names of 2024 or 2025. A missing field has torchtitan's default. `flags`
+/// win over the file. If the file has a global batch and no flag sets --grad-accum, the global batch determines it.
 ///
-/// Throws FormatError with the line for fields that torchtitan does not have, with the nearest it has, and for what
-/// cannot be planned here: parallelism other than FSDP2 and HSDP, torch.compile, float8 and the like.
+/// Throws FormatError with the line for a field that torchtitan does not have, with the nearest name, and for settings
+/// that `plan` does not support: parallelism other than FSDP2 and HSDP, torch.compile, float8 and others.
 JobFile read_torchtitan(const toml::Value& root, const std::string& origin, Job& job, std::span<const Setting> flags);
 
 }  // namespace plimsoll::job

@@ -3,8 +3,8 @@
 namespace plimsoll::job {
 namespace {
 
-/// Names of fields as torchtitan's configurations of 2024 and 2025 have them. Several moved from [training] and
-/// [experimental] to [parallelism]. "*": whatever is in the table.
+/// The fields of torchtitan's configurations of 2024 and 2025. Several moved from [training] and [experimental] to
+/// [parallelism]. "*": all fields of the table.
 constexpr TitanTable kTables[] = {
     {"job", "",
      "config_file dump_folder description use_for_integration_test print_args print_config "
@@ -63,7 +63,7 @@ constexpr TitanTable kTables[] = {
          "early_stop memory_budget visualize_memory_budget_pareto preserve_rng_state determinism_check debug",
      .must_be_empty = "per_op_sac_force_recompute_mm_shapes_by_fqns"},
     {.name = "compile", .mapped = "", .passed_over = "components backend", .must_be_false = "enable"},
-    // Converters are what switches these on; the tables alone change nothing.
+    // Only a converter in [model] switches these on.
     {.name = "float8",
      .mapped = "",
      .passed_over = "enable_fsdp_float8_all_gather precompute_float8_dynamic_scale_for_fsdp "

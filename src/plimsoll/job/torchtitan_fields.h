@@ -6,20 +6,20 @@
 
 namespace plimsoll::job {
 
-/// What a field of torchtitan's means here.
+/// The meaning of a torchtitan field for `plan`.
 enum class TitanMeaning {
   kUnknown,
-  kPassedOver,  ///< It does not change memory.
+  kPassedOver,  ///< No effect on memory.
   kMapped,
-  kMustBeOne,    ///< A degree of parallelism that is not planned here.
-  kMustBeFalse,  ///< A switch that makes another program of it.
-  kMustBeEmpty,  ///< A list or text, the same.
+  kMustBeOne,    ///< A degree of unsupported parallelism.
+  kMustBeFalse,  ///< A switch for an unsupported feature.
+  kMustBeEmpty,  ///< A list or text that asks for an unsupported feature.
 };
 
-/// `field` may have dots, for tables in tables.
+/// `field` has dots for nested tables.
 TitanMeaning meaning_of(std::string_view table, std::string_view field);
 
-/// Of a table; empty where torchtitan has none of that name. Names separated by spaces.
+/// The fields of a table by their meaning, as names separated by spaces.
 struct TitanTable {
   std::string_view name;
   std::string_view mapped;

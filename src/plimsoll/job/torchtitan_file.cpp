@@ -34,8 +34,8 @@ std::string nearest_or_all(const std::string& word, const std::vector<std::strin
 TitanFile::TitanFile(const toml::Value& root, const std::string& origin) : origin_(origin) {
   for (const auto& [name, value] : root.table) {
     if (value->kind != TomlKind::kTable) {
-      fail(*value,
-           in_quotes(name) + " stands in no table: a file of torchtitan's has tables only, one of our own none");
+      fail(*value, in_quotes(name) +
+                       " is outside of a table: a torchtitan file has only tables, and a file of our form has none");
     }
     if (find_titan_table(name) == nullptr) unknown_table(name, *value);
     read_table(name, "", *value);
@@ -88,16 +88,16 @@ void TitanFile::read_field(const std::string& table, const std::string& field, c
     case TitanMeaning::kMustBeOne:
       if (whole(full, value) == 1) return;
       fail(value, full + " is " + std::to_string(value.integer) +
-                      ", and only FSDP2 and HSDP are planned here: set it to 1, or " + kRunInstead);
+                      ", and `plan` supports only FSDP2 and HSDP: set it to 1, or " + kRunInstead);
     case TitanMeaning::kMustBeFalse:
       if (!boolean(full, value)) return;
-      fail(value,
-           full + " is true, and is not planned here, where torch runs eagerly: set it to false, or " + kRunInstead);
+      fail(value, full + " is true, and `plan` runs torch eagerly: set it to false, or " + kRunInstead);
     case TitanMeaning::kMustBeEmpty:
       if ((value.kind == TomlKind::kArray || value.kind == TomlKind::kString) && value.array.empty() &&
           value.text.empty())
         return;
-      fail(value, full + " is not empty, and converted models (float8 and others) are not planned here: empty it, or " +
+      fail(value, full +
+                      " is not empty, and `plan` does not support converted models (float8 and others): empty it, or " +
                       kRunInstead);
     case TitanMeaning::kUnknown:
       unknown_field(table, field, value);

@@ -8,22 +8,22 @@
 
 namespace plimsoll::job {
 
-/// What to do about a configuration that is not planned here.
+/// The advice for an unsupported configuration.
 inline constexpr const char* kRunInstead = "use `plimsoll run` with the training script itself";
 
-/// A configuration of torchtitan's whose fields are all known, and which asks for nothing that is not planned here.
-/// Those that mean something are found by name, "training.seq_len".
+/// A torchtitan configuration with known fields and without unsupported features. find() has the mapped fields by name:
+/// "training.seq_len".
 class TitanFile {
  public:
-  /// Throws FormatError as read_torchtitan says. Both arguments must outlive this.
+  /// Throws FormatError as read_torchtitan. REQUIRES: both arguments outlive this object.
   TitanFile(const toml::Value& root, const std::string& origin);
 
   const std::string& origin() const { return origin_; }
   const std::vector<std::string>& passed_over() const { return passed_over_; }
 
-  /// Null where the file does not have it.
+  /// Null if the file does not have the field.
   const toml::Value* find(const std::string& field) const;
-  // These throw FormatError where the value is of another type.
+  // These throw FormatError if the value has another type.
   std::int64_t whole(const std::string& field, const toml::Value& value) const;
   bool boolean(const std::string& field, const toml::Value& value) const;
   const std::string& text(const std::string& field, const toml::Value& value) const;

@@ -156,7 +156,7 @@ def test_models_prints_configs_that_plan_accepts(plimsoll, tmp_path):
     [
         (["llama3-8bb"], "did you mean llama3-8b"),
         (["no/such/config.json"], "cannot read"),
-        (["meta-llama/Meta-Llama-3-8B"], "not fetched from anywhere"),
+        (["meta-llama/Meta-Llama-3-8B"], "does not download models"),
         ([*SMALL, "--chekpoint", "full"], "did you mean --checkpoint"),
         ([*SMALL, "--checkpoint", "fulll"], "did you mean full"),
         ([*SMALL, "--optimizer", "adamww"], "did you mean adamw"),
