@@ -4,8 +4,7 @@
 //     torchrun --no-python --nproc-per-node 2 build/release/examples/example_train_transformer --save runs/a
 //     torchrun --no-python --nproc-per-node 2 build/release/examples/example_train_transformer --save runs/a --resume
 //
-// Without torchrun: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each process, or none of them for one
-// process.
+// Without torchrun, set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in each process; one process needs none.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
