@@ -151,7 +151,7 @@ set_up_python() {
 set_up_test_packages() {
   if ! is_done test_packages 8; then
     # pytest 9 with pytest-xdist 3.8 separates tests of one group, so that each worker makes what they share.
-    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core mypy==2.4.1 \
+    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core \
       jsonschema==4.26.0 cloudpickle tabulate
     try "installing transformers (optional)" pip install transformers || say "continuing without transformers"
     note_done test_packages 8
@@ -182,9 +182,7 @@ set_up_headers() {
     || run "fetching CUDA 13's headers" "$venv/bin/python" "$home/scripts/cuda_headers.py" 13 "$state/headers/cu13"
 }
 
-configure() {
-  (cd "$home" && cmake --preset release -DPython3_EXECUTABLE="$venv/bin/python" -DPLIMSOLL_WERROR="${PLIMSOLL_WERROR:-OFF}")
-}
+configure() { (cd "$home" && cmake --preset release -DPython3_EXECUTABLE="$venv/bin/python"); }
 
 set_up_build() {
   local target=plimsoll_product key

@@ -1,7 +1,6 @@
-"""The package passes strict mypy, and its stubs equal the signatures of the native part."""
+"""The package's stubs equal the signatures of the native part. scripts/lint.sh runs mypy."""
 
 import ast
-import importlib.util
 import json
 import os
 import re
@@ -14,11 +13,7 @@ import pytest
 PACKAGE = needs.HOME / "python" / "plimsoll"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
-def test_the_package_passes_strict_mypy(tmp_path):
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=needs.HOME, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+def test_the_package_declares_that_it_has_types():
     assert (PACKAGE / "py.typed").exists()
 
 
