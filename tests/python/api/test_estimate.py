@@ -129,7 +129,7 @@ def test_a_path_is_a_script_with_its_command_line(plimsoll_run, script, tmp_path
     assert ours.stdout == f"trained 256\n['{tmp_path / name}', '256']\n" and ours.function == str(tmp_path / name)
 
 
-def test_the_card_the_rank_and_the_settings_reach_it():
+def test_the_card_the_rank_and_the_settings_reach_the_function():
     seen = estimate(
         world,
         world_size=16,
@@ -164,7 +164,7 @@ def test_running_out_of_memory_is_a_result_and_not_an_error(capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_without_a_gpu_there_is_no_verdict():
+def test_without_a_gpu_an_estimate_has_no_verdict():
     nothing = estimate(leave, 0)
     assert nothing.fits is None and nothing.spare is None and not nothing.barely
     assert str(nothing) == "no verdict: leave used no GPU, it did not import torch\n"

@@ -123,7 +123,7 @@ def test_a_checkpoint_of_two_ranks_resumes_on_three_and_is_exported(tmp_path):
 
 
 @pytest.mark.skipif(util.find_spec("torch") is None, reason="torch is not installed")
-def test_torchrun_starts_it():
+def test_torchrun_starts_the_example():
     preload = ":".join(str(path) for path in sorted((BUILD / "pretend").glob("*.so*")))
     done = subprocess.run(
         [

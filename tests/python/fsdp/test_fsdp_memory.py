@@ -120,7 +120,7 @@ def test_pinned_memory_equals_torchs(both):
     assert different == {}
 
 
-def test_the_configurations_differ_in_what_they_allocate(both):
+def test_the_configurations_differ_in_their_allocations(both):
     """Without this, the equality above could hold for empty output."""
     lines = [line for line in CASES if line.startswith("world=8 rank=0 ")]
     alike = Counter(json.dumps(comparable(both[1][line])) for line in lines)
