@@ -10,8 +10,7 @@
 #include "plimsoll/safetensors/writer.h"
 #include "safetensors/scratch.h"
 
-/// What the tests' checkpoints hold: the files of two ranks, one of them in a folder of its own, told from other steps
-/// by every byte.
+/// The contents of the tests' checkpoints: files of two ranks, one in its own folder. Every byte differs between steps.
 
 inline void write_rank(const std::filesystem::path& file, unsigned first,
                        plimsoll::safetensors::FileOperations& operations) {

@@ -15,22 +15,22 @@
 
 #include "plimsoll/safetensors/file_operations.h"
 
-/// A disk that ends the process before its n-th operation, and may forget what was not synced, as after a power
-/// failure. It undoes through open descriptors, which stay right whatever is renamed. Nothing is really synced: the
-/// disk's own memory outlives the process.
+/// A disk that ends the process before its n-th operation, and may drop unsynced data, as after a power failure. It
+/// undoes changes through open descriptors, which survive renames. It does not really sync: the kernel's cache outlives
+/// the process.
 class FaultyOperations final : public plimsoll::safetensors::FileOperations {
  public:
   using Path = std::filesystem::path;
 
   enum class Loss {
     kNothing,     ///< kill -9
-    kFileBytes,   ///< Names are on the disk, the bytes of files that were not synced are not.
+    kFileBytes,   ///< Names are on the disk; unsynced bytes are not.
     kEverything,  ///< Neither names nor bytes, unless synced.
   };
   static constexpr int kCrashed = 77;
   static constexpr std::size_t kLongestWrite = 50;
 
-  /// Removed things are kept in `graveyard`, a folder on the same disk, for the time when they were not removed.
+  /// `graveyard`, a folder on the same disk, keeps removed files, so that a removal can be undone.
   FaultyOperations(std::uint64_t crash_before, Loss loss, Path graveyard)
       : crash_before_(crash_before), loss_(loss), graveyard_(std::move(graveyard)) {}
 
@@ -52,7 +52,7 @@ class FaultyOperations final : public plimsoll::safetensors::FileOperations {
     return file;
   }
 
-  /// A few bytes at a time, so that a crash finds half-written files.
+  /// Writes a few bytes at a time, so that a crash leaves half-written files.
   std::size_t write_some(int file, std::uint64_t offset, std::span<const std::byte> bytes, const Path& path) override {
     count();
     return real_.write_some(file, offset, bytes.first(std::min(bytes.size(), kLongestWrite)), path);
@@ -147,6 +147,6 @@ class FaultyOperations final : public plimsoll::safetensors::FileOperations {
   Path graveyard_;
   std::uint64_t operations_ = 0;
   std::uint64_t graves_ = 0;
-  std::map<std::uint64_t, int> unsynced_;  // Inode to a descriptor of its own.
-  std::vector<Change> changes_;            // Of names, oldest first, in folders that were not synced since.
+  std::map<std::uint64_t, int> unsynced_;  // From inode to descriptor.
+  std::vector<Change> changes_;            // Unsynced changes of names, oldest first.
 };

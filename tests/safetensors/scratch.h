@@ -14,7 +14,7 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// A folder for one test, in memory where the system has such a place: nothing here waits for a disk.
+/// A folder for one test, in memory if the system has /dev/shm, so that tests do not wait for a disk.
 struct Scratch {
   std::filesystem::path path;
 

@@ -30,7 +30,7 @@ struct Runs : Scratch {
   }
 };
 
-/// A disk on which one call fails, and every other works.
+/// A disk on which one call fails.
 class FullDisk final : public FileOperations {
  public:
   explicit FullDisk(int works) : works_(works) {}
@@ -54,7 +54,7 @@ class FullDisk final : public FileOperations {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Runs, "the last checkpoint that was committed is the newest, and the newest two are kept") {
+TEST_CASE_FIXTURE(Runs, "the newest is the last committed checkpoint, and two are kept") {
   CHECK_FALSE(folder.newest().has_value());
   CHECK(folder.steps().empty());
   CHECK_FALSE(fs::exists(runs));
@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(Runs, "the last checkpoint that was committed is the newest, a
   CHECK_THROWS_WITH_AS(folder.at(7), (runs.string() + " has no checkpoint of step 7").c_str(), InvalidArgument);
 }
 
-TEST_CASE_FIXTURE(Runs, "a checkpoint is not there before its commit, and leaves nothing if there is none") {
+TEST_CASE_FIXTURE(Runs, "a checkpoint does not exist before its commit, and leaves no files without one") {
   save(1);
   {
     const PendingCheckpoint pending = folder.begin(2);
@@ -96,15 +96,15 @@ TEST_CASE_FIXTURE(Runs, "a step that is not after the newest is refused") {
   for (const std::uint64_t step : {5, 4}) {
     CHECK_THROWS_WITH_AS(folder.begin(step),
                          ("cannot begin a checkpoint of step " + std::to_string(step) + ": " + runs.string() +
-                          "/step-00000005 is there; remove it, and what is newer than the step you go back to")
+                          "/step-00000005 exists; remove it and all later ones to go back")
                              .c_str(),
                          InvalidArgument);
   }
   CHECK_THROWS_WITH_AS(CheckpointFolder(runs, {.keep = 0}),
-                       "a checkpoint folder keeps at least 1 checkpoint, and keep is 0: set how many", InvalidArgument);
+                       "a checkpoint folder keeps at least 1 checkpoint, and keep is 0", InvalidArgument);
 }
 
-TEST_CASE_FIXTURE(Runs, "what a crash left is cleared up by the next begin, and other files stay") {
+TEST_CASE_FIXTURE(Runs, "begin removes the rests of a crash and keeps other files") {
   save(1);
   fs::create_directories(runs / ".step-00000002.part" / "rank-1");
   std::ofstream(runs / ".step-00000002.part" / "rank-1" / "half") << "x";
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(Runs, "what a crash left is cleared up by the next begin, and 
   CHECK(names_in(runs) == Names{".step-2.part", "notes.txt", "step-00000002", "step-00000003", "step-1"});
 }
 
-TEST_CASE_FIXTURE(Runs, "a checkpoint that is not complete is refused with the file, and passed over") {
+TEST_CASE_FIXTURE(Runs, "an incomplete checkpoint is refused by file name, and newest skips it") {
   save(1);
   save(2);
   const fs::path newest = runs / "step-00000002";
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Runs, "a checkpoint that is not complete is refused with the f
   SUBCASE("it was renamed") {
     fs::rename(newest, runs / "step-00000009");
     check_incomplete(
-        9, "the checkpoint " + (runs / "step-00000009").string() + " says it is of step 2; somebody renamed it");
+        9, "the checkpoint " + (runs / "step-00000009").string() + " has a manifest of step 2; it was renamed");
     save(9);
     check_contents(folder.at(9));
     return;
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(Runs, "a checkpoint that is not complete is refused with the f
   CHECK(folder.newest()->manifest.step == 1);
 }
 
-TEST_CASE_FIXTURE(Runs, "what cannot be committed is refused with its name, and can be put right") {
+TEST_CASE_FIXTURE(Runs, "commit refuses wrong entries by name, and works after they are fixed") {
   PendingCheckpoint pending = folder.begin(3);
   const std::string subject = "cannot commit the checkpoint of step 3: " + pending.path().string() + "/";
   {
@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(Runs, "what cannot be committed is refused with its name, and 
   CHECK(folder.newest()->manifest.step == 3);
 }
 
-TEST_CASE_FIXTURE(Runs, "a disk that is full at any write leaves the previous checkpoint and no leftovers") {
+TEST_CASE_FIXTURE(Runs, "a full disk at any write leaves the previous checkpoint and no other files") {
   save(1);
   int writes = 0;
   for (bool done = false; !done; ++writes) {
@@ -203,11 +203,11 @@ TEST_CASE_FIXTURE(Runs, "a disk that is full at any write leaves the previous ch
       check_contents(folder.newest().value());
     }
   }
-  CHECK(writes == 9);  // Two files of a header and two pieces, a text, the manifest; and the round without a failure.
+  CHECK(writes == 9);  // Two files with a header and two pieces, a text, the manifest; and the round without a failure.
   check_contents(folder.at(2));
 }
 
-TEST_CASE_FIXTURE(Runs, "a folder may be named with a slash at its end, or as seen from here") {
+TEST_CASE_FIXTURE(Runs, "a folder's path may end with a slash or be relative") {
   CheckpointFolder slashed(runs.string() + "/");
   save_checkpoint(slashed, 1, posix_file_operations());
   check_contents(folder.newest().value());

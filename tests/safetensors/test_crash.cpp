@@ -25,12 +25,12 @@ namespace {
 
 constexpr Loss kLosses[] = {Loss::kNothing, Loss::kFileBytes, Loss::kEverything};
 
-/// Runs `work` in a process of its own, on a disk that stops before operation `n`. True where the work came to its end;
-/// the disk then stops right after it.
+/// Runs `work` in a child process, on a disk that stops before operation `n`. True if the work ended; the disk then
+/// stops right after it.
 bool survives(std::uint64_t n, Loss loss, const fs::path& graveyard, const std::function<void(FileOperations&)>& work) {
   int pipe_ends[2];
   REQUIRE(pipe(pipe_ends) == 0);
-  std::cout.flush();  // Or a sanitizer's _exit writes what waits there once for each child.
+  std::cout.flush();  // Otherwise a sanitizer's _exit writes the buffer once per child.
   std::fflush(nullptr);
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -61,7 +61,7 @@ void save(const fs::path& runs, FileOperations& operations, const Steps& steps, 
   for (const std::uint64_t step : steps) save_checkpoint(folder, step, operations);
 }
 
-/// Crashes before every operation of saving step 3, in turn.
+/// Crashes before each operation of saving step 3.
 void crash_everywhere(Loss loss, std::size_t keep, const std::function<void(const fs::path& runs)>& before,
                       const std::function<void(const fs::path& runs, bool ended)>& after) {
   std::uint64_t n = 0;
@@ -106,7 +106,7 @@ TEST_CASE("a crash before any operation of a save leaves the previous checkpoint
   }
 }
 
-TEST_CASE("a crash during the very first save leaves no checkpoint or a whole one") {
+TEST_CASE("a crash during the first save leaves no checkpoint or a complete one") {
   for (const Loss loss : kLosses) {
     CAPTURE(static_cast<int>(loss));
     crash_everywhere(
@@ -121,7 +121,7 @@ TEST_CASE("a crash during the very first save leaves no checkpoint or a whole on
   }
 }
 
-TEST_CASE("a crash while a damaged checkpoint of the same step is replaced leaves the previous one loadable") {
+TEST_CASE("a crash during the replacement of a damaged checkpoint leaves the previous one loadable") {
   for (const Loss loss : kLosses) {
     CAPTURE(static_cast<int>(loss));
     crash_everywhere(
@@ -142,7 +142,7 @@ TEST_CASE("a crash while a damaged checkpoint of the same step is replaced leave
   }
 }
 
-TEST_CASE("a crash during the clearing up after a crash is cleared up, too") {
+TEST_CASE("a crash during the clean-up of a crash is cleaned up too") {
   for (const Loss loss : kLosses) {
     CAPTURE(static_cast<int>(loss));
     crash_everywhere(
@@ -165,7 +165,7 @@ TEST_CASE("a crash during the clearing up after a crash is cleared up, too") {
   }
 }
 
-TEST_CASE("a crash while a file is replaced leaves the old one or the new one, whole") {
+TEST_CASE("a crash during a replacement leaves the complete old or new file") {
   for (const Loss loss : kLosses) {
     CAPTURE(static_cast<int>(loss));
     std::uint64_t n = 0;

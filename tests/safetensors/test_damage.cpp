@@ -22,7 +22,7 @@ std::vector<std::byte> small_file() {
   return bytes_of(encode_header(tensors, {{"format", "pt"}}) + "abcdef");
 }
 
-/// False for a FormatError. What is accepted must lie within the file, every byte of it looked at.
+/// False for a FormatError. Accepted tensors must lie within the file; each byte is read.
 bool accepts(const std::vector<std::byte>& file) {
   try {
     const Header header = decode_header(file, "m");
@@ -54,7 +54,7 @@ TEST_CASE("a file that is cut off at any byte is refused") {
   }
 }
 
-TEST_CASE("a header with any one bit turned over is refused, or is the table of another file") {
+TEST_CASE("a header with one flipped bit is refused, or describes another file") {
   std::vector<std::byte> file = small_file();
   const Bytes header = decode_header(file, "m").data_begin;
   int accepted = 0;
@@ -69,7 +69,7 @@ TEST_CASE("a header with any one bit turned over is refused, or is the table of 
   CHECK(refused > 500);
 }
 
-TEST_CASE("a header with any byte put in, left out or replaced is refused, or is the table of another file") {
+TEST_CASE("a header with an added, removed or changed byte is refused, or describes another file") {
   const std::vector<std::byte> file = small_file();
   const Bytes header = decode_header(file, "m").data_begin;
   std::mt19937 random(1);
@@ -90,7 +90,7 @@ TEST_CASE("a header with any byte put in, left out or replaced is refused, or is
           *at = piece;
       }
     }
-    if (i % 2 == 0) {  // Let the length fit, or nearly all are refused for their data's place.
+    if (i % 2 == 0) {  // Adjust the length, or nearly all are refused for their offsets.
       const std::size_t length = changed.size() - 8 - 6;
       for (std::size_t k = 0; k < 8; ++k) changed[k] = static_cast<std::byte>(length >> (8 * k));
     }

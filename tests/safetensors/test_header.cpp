@@ -14,7 +14,7 @@ using namespace plimsoll::safetensors;
 
 namespace {
 
-/// A file with this header, and `data` bytes behind it.
+/// A file with this header and `data` bytes after it.
 std::vector<std::byte> file_of(const std::string& json, std::size_t data = 0) {
   std::string text;
   for (int i = 0; i < 8; ++i) text += static_cast<char>(json.size() >> (8 * i));
@@ -36,7 +36,7 @@ void check_refused(const std::string& json, std::size_t data, const std::string&
 
 }  // namespace
 
-TEST_CASE("a header in another order, with spaces and fields of its own, is read in the order of the bytes") {
+TEST_CASE("a header in any order, with spaces and unknown fields, is read in the order of the bytes") {
   const std::string json = R"({ "b": {"data_offsets": [2, 6], "new": [{"x": [1.5, null]}, -1, true], "shape": [2],
     "dtype": "F16"}, "__metadata__": {"k": "v"}, )" +
                            tensor("z", "U8", "[2]", "[0,2]") + "," + tensor("e", "F64", "[7,0]", "[2,2]") + "}\n ";
@@ -50,32 +50,32 @@ TEST_CASE("a header in another order, with spaces and fields of its own, is read
   CHECK(decode_header(file_of("{" + tensor("", "I8", "[]", "[0,1]") + "}", 1), "m").tensors.size() == 1);
 }
 
-TEST_CASE("what is no safetensors file at all is refused") {
+TEST_CASE("a file of another format is refused") {
   check_refused(bytes_of("short"),
-                "it has 5 bytes, and a safetensors file at least 8: it is cut off, or of another kind");
+                "it has 5 bytes, and a safetensors file at least 8: it is cut off, or not a safetensors file");
   check_refused(
       bytes_of("PK\x03\x04 something else"),
-      "its header would have 7885648053892500304 bytes, and at most 100000000 are allowed: it is no safetensors "
+      "its header would have 7885648053892500304 bytes, and at most 100000000 are allowed: it is not a safetensors "
       "file, or damaged");
-  check_refused(std::vector<std::byte>(200), "its header does not begin with '{': it is no safetensors file");
-  check_refused(" {}", 0, "its header does not begin with '{': it is no safetensors file");
+  check_refused(std::vector<std::byte>(200), "its header does not begin with '{': it is not a safetensors file");
+  check_refused(" {}", 0, "its header does not begin with '{': it is not a safetensors file");
   std::vector<std::byte> cut = file_of("{}      ");
   cut.pop_back();
-  check_refused(cut, "its header should have 8 bytes, and 7 are there: it is cut off");
+  check_refused(cut, "its header should have 8 bytes, and 7 exist: it is cut off");
 }
 
-TEST_CASE("the longest header that is allowed is read, and one byte more is refused") {
+TEST_CASE("the longest allowed header is read, and one byte more is refused") {
   std::string json = "{}";
   json.resize(kMaximumHeaderBytes, ' ');
   CHECK(decode_header(file_of(json), "m").tensors.empty());
   json += ' ';
   check_refused(
       json, 0,
-      "its header would have 100000001 bytes, and at most 100000000 are allowed: it is no safetensors file, or "
+      "its header would have 100000001 bytes, and at most 100000000 are allowed: it is not a safetensors file, or "
       "damaged");
 }
 
-TEST_CASE("what is not JSON is refused with the place") {
+TEST_CASE("a header that is not JSON is refused with the byte") {
   check_refused("{", 0, "its JSON is broken at byte 2");
   check_refused("{}x", 0, "its JSON is broken at byte 3");
   check_refused("{} {}", 0, "its JSON is broken at byte 4");
@@ -88,19 +88,18 @@ TEST_CASE("what is not JSON is refused with the place") {
   check_refused(R"({"a":{"new":)" + std::string(80, '['), 0, "its JSON is nested deeper than 64 levels");
 }
 
-TEST_CASE("a name that stands twice is refused") {
+TEST_CASE("a repeated name is refused") {
   const std::string once = tensor("a", "U8", "[1]", "[0,1]");
-  check_refused("{" + once + "," + once + "}", 1, "the key 'a' stands twice in one object");
-  check_refused(R"({"__metadata__":{"k":"1","k":"2"}})", 0, "the key 'k' stands twice in one object");
-  check_refused(R"({"__metadata__":{},"__metadata__":{}})", 0, "the key '__metadata__' stands twice in one object");
-  check_refused(R"({"a":{"dtype":"U8","dtype":"U8"}})", 0, "the key 'dtype' stands twice in one object");
+  check_refused("{" + once + "," + once + "}", 1, "the key 'a' appears twice in one object");
+  check_refused(R"({"__metadata__":{"k":"1","k":"2"}})", 0, "the key 'k' appears twice in one object");
+  check_refused(R"({"__metadata__":{},"__metadata__":{}})", 0, "the key '__metadata__' appears twice in one object");
+  check_refused(R"({"a":{"dtype":"U8","dtype":"U8"}})", 0, "the key 'dtype' appears twice in one object");
 }
 
-TEST_CASE("a tensor that is not described as it should be is refused by name") {
-  check_refused(
-      "{" + tensor("a.b", "F12", "[1]", "[0,1]") + "}", 1,
-      "tensor 'a.b': the dtype 'F12' is not known; those that are: BOOL U8 I8 F8_E5M2 F8_E4M3 I16 U16 F16 BF16 "
-      "I32 U32 F32 F64 I64 U64");
+TEST_CASE("a wrong description of a tensor is refused by name") {
+  check_refused("{" + tensor("a.b", "F12", "[1]", "[0,1]") + "}", 1,
+                "tensor 'a.b': the dtype 'F12' is unknown; known are: BOOL U8 I8 F8_E5M2 F8_E4M3 I16 U16 F16 BF16 "
+                "I32 U32 F32 F64 I64 U64");
   check_refused(R"({"a":1})", 0, "tensor 'a': must be an object, found a number");
   check_refused(R"({"a":"x"})", 0, "tensor 'a': must be an object, found a text");
   check_refused(R"({"a":null})", 0, "tensor 'a': must be an object, found null");
@@ -130,7 +129,7 @@ TEST_CASE("a tensor that is not described as it should be is refused by name") {
   check_refused(R"({"__metadata__":{"k":{}}})", 0, "__metadata__: must be a text for each key, found an object of 'k'");
 }
 
-TEST_CASE("bytes that lie wrong are refused, with the tensor that is wrong") {
+TEST_CASE("wrong offsets are refused with the name of the tensor") {
   const std::string a = tensor("a", "U8", "[4]", "[0,4]");
   check_refused("{" + tensor("a", "U8", "[4]", "[4,0]") + "}", 4,
                 "tensor 'a': data_offsets [4,0] end before they begin");
@@ -141,9 +140,9 @@ TEST_CASE("bytes that lie wrong are refused, with the tensor that is wrong") {
   check_refused("{" + a + "," + tensor("b", "U8", "[0]", "[2,2]") + "}", 4,
                 "tensor 'b': data_offsets [2,2] overlap those of another tensor, which end at 4");
   check_refused("{" + a + "," + tensor("b", "U8", "[1]", "[5,6]") + "}", 6,
-                "tensor 'b': data_offsets [5,6] leave a hole: what lies before ends at 4");
+                "tensor 'b': data_offsets [5,6] leave a hole: the tensor before ends at 4");
   check_refused("{" + tensor("a", "U8", "[4]", "[1,5]") + "}", 5,
-                "tensor 'a': data_offsets [1,5] leave a hole: what lies before ends at 0");
+                "tensor 'a': data_offsets [1,5] leave a hole: the tensor before ends at 0");
   check_refused("{" + tensor("a", "F32", "[2,3]", "[0,4]") + "}", 4,
                 "tensor 'a': data_offsets [0,4] hold 4 bytes, and the shape [2,3] of F32 needs 24");
   check_refused("{" + tensor("a", "F32", "[]", "[0,3]") + "}", 3,
@@ -157,8 +156,8 @@ TEST_CASE("bytes that lie wrong are refused, with the tensor that is wrong") {
       "{" + tensor("a", "U8", "[9223372036854775807]", "[0,9223372036854775807]") + "}", 3,
       "tensor 'a': data_offsets [0,9223372036854775807] lie outside the file, which has 3 bytes after its header: "
       "it is cut off");
-  check_refused("{" + a + "}", 5, "its tensors end at byte 4 of the data, and 1 bytes follow that belong to none");
-  check_refused("{}", 2, "its tensors end at byte 0 of the data, and 2 bytes follow that belong to none");
+  check_refused("{" + a + "}", 5, "its tensors end at byte 4 of the data, and 1 bytes follow that belong to no tensor");
+  check_refused("{}", 2, "its tensors end at byte 0 of the data, and 2 bytes follow that belong to no tensor");
 }
 
 TEST_CASE("a name is shown in a message on one line, and a long one is cut between characters") {

@@ -69,7 +69,7 @@ void check_holds(const Reader& reader, const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("what Hugging Face's package wrote is read, every element type, empty tensors and scalars included") {
+TEST_CASE("files of Hugging Face's package are read, with all element types, empty tensors and scalars") {
   const Reader reader(kGolden / "every_dtype.safetensors");
   check_holds(reader, golden_tensors());
   CHECK(reader.metadata() == Metadata{{"format", "pt ✓"}});
@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(Scratch, "the bytes of every tensor begin at a multiple of its
   }
 }
 
-TEST_CASE_FIXTURE(Scratch, "metadata is read back, whatever text it is") {
+TEST_CASE_FIXTURE(Scratch, "any text of metadata reads back unchanged") {
   const Metadata metadata{{"", "empty key"}, {"empty text", ""}, {"\"\\\n\x01\x7f", "日本 \xF0\x9F\x9A\xA2"}};
   write(path / "a", {}, metadata);
   CHECK(Reader(path / "a").metadata() == metadata);
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Scratch, "fifty thousand tensors and a header of megabytes are
   CHECK(equal);
 }
 
-TEST_CASE_FIXTURE(Scratch, "a reader keeps the file it opened when another takes its name") {
+TEST_CASE_FIXTURE(Scratch, "a reader keeps its file when another file takes the name") {
   write(path / "a", {{{"t", Dtype::kU8, {3}}, counting(3, 1)}});
   const Reader before(path / "a");
   write(path / "a", {{{"t", Dtype::kU8, {3}}, counting(3, 9)}});

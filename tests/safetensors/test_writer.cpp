@@ -25,7 +25,7 @@ void check_refused(const std::vector<TensorSpec>& tensors, const Metadata& metad
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Scratch, "a file appears under its name only when it is finished, and alone") {
+TEST_CASE_FIXTURE(Scratch, "only a finished file has its name, and no other file remains") {
   std::ofstream(path / "a") << "older";
   {
     Writer writer(path / "a", {{"t", Dtype::kU8, {4}}});
@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(Scratch, "a file appears under its name only when it is finish
   CHECK(Reader(path / "a").bytes("t").size() == 4);
 }
 
-TEST_CASE_FIXTURE(Scratch, "a writer that is dropped leaves what was there before, and nothing else") {
+TEST_CASE_FIXTURE(Scratch, "a dropped writer leaves the old file and no other") {
   std::ofstream(path / "a") << "older";
   {
     Writer writer(path / "a", {{"t", Dtype::kU8, {4}}});
@@ -54,13 +54,11 @@ TEST_CASE_FIXTURE(Scratch, "a writer that is dropped leaves what was there befor
   CHECK(contents(path / "a") == "older");
 }
 
-TEST_CASE_FIXTURE(Scratch, "bytes that are missing or too many are refused with their tensor") {
+TEST_CASE_FIXTURE(Scratch, "missing and excess bytes are refused with the tensor's name") {
   const std::string file = path.string() + "/a";
   Writer writer(file, {{"t", Dtype::kU8, {4}}});
   CHECK_THROWS_WITH_AS(writer.write("u", {}),
-                       (file + ": tensor 'u' was not declared; all tensors are named when the "
-                               "writer is made")
-                           .c_str(),
+                       (file + ": tensor 'u' was not declared; name all tensors when you make the writer").c_str(),
                        InvalidArgument);
   writer.write("t", counting(3, 0));
   CHECK_THROWS_WITH_AS(writer.write("t", counting(2, 0)),
@@ -75,7 +73,7 @@ TEST_CASE_FIXTURE(Scratch, "bytes that are missing or too many are refused with 
   CHECK(std::ranges::equal(Reader(file).bytes("t"), counting(4, 0)));
 }
 
-TEST_CASE("a table that no file can hold is refused before anything is written") {
+TEST_CASE("an impossible table is refused before any write") {
   check_refused({{"t", Dtype::kU8, {1}}, {"t", Dtype::kF32, {}}}, {},
                 "tensor 't' is declared twice; give each tensor a name of its own");
   check_refused({{"__metadata__", Dtype::kU8, {1}}}, {},

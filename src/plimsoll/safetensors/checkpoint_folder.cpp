@@ -45,7 +45,7 @@ bool is_leftover(std::string_view name) {
   return false;
 }
 
-/// In the order of their names, so that every run goes the same way. Nothing where there is no such folder.
+/// Sorted by name, so that every run has the same order. Empty if the folder does not exist.
 std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
   std::vector<fs::directory_entry> entries;
   std::error_code error;
@@ -74,8 +74,8 @@ Checkpoint read(const fs::path& folder, std::uint64_t step) {
   const fs::path path = folder / name_of(step);
   Manifest manifest = read_manifest(path);
   if (manifest.step != step) {
-    throw FormatError("the checkpoint " + path.string() + " says it is of step " + std::to_string(manifest.step) +
-                      "; somebody renamed it");
+    throw FormatError("the checkpoint " + path.string() + " has a manifest of step " + std::to_string(manifest.step) +
+                      "; it was renamed");
   }
   return {path, std::move(manifest)};
 }
@@ -89,7 +89,7 @@ bool is_complete(const fs::path& folder, std::uint64_t step) {
   }
 }
 
-/// Everything in `folder` is on the disk when this returns: files first, then the folders that name them.
+/// Syncs all of `folder` to the disk: files first, then the folders that contain them.
 void sync_and_list(const fs::path& folder, const fs::path& root, FileOperations& operations, Manifest& manifest) {
   for (const fs::directory_entry& entry : entries_of(folder)) {
     const std::string name = entry.path().filename().string();
@@ -127,12 +127,12 @@ void write_new(const fs::path& file, const std::string& text, FileOperations& op
   operations.close(descriptor);
 }
 
-/// Removes every checkpoint older than the newest `keep` complete ones. Each is renamed first, and the renaming is on
-/// the disk before a file of it goes: half a checkpoint is never seen under a checkpoint's name.
+/// Removes checkpoints older than the newest `keep` complete ones. Each is renamed first, and the rename is synced
+/// before its files are removed: a folder with a checkpoint's name is never half removed.
 void prune(const fs::path& folder, std::size_t keep, FileOperations& operations) {
   const std::vector<std::uint64_t> steps = steps_in(folder);
   std::size_t complete = 0;
-  auto oldest = steps.end();  // The oldest to stay.
+  auto oldest = steps.end();  // The oldest that stays.
   while (oldest != steps.begin() && complete < keep) complete += is_complete(folder, *--oldest) ? 1 : 0;
   std::vector<fs::path> removed;
   for (auto step = steps.begin(); step != oldest; ++step) {
@@ -149,7 +149,7 @@ void prune(const fs::path& folder, std::size_t keep, FileOperations& operations)
 CheckpointFolder::CheckpointFolder(fs::path folder, CheckpointFolderOptions options)
     : folder_(std::move(folder)), options_(options) {
   if (options_.keep == 0) {
-    throw InvalidArgument("a checkpoint folder keeps at least 1 checkpoint, and keep is 0: set how many");
+    throw InvalidArgument("a checkpoint folder keeps at least 1 checkpoint, and keep is 0");
   }
   if (options_.operations == nullptr) options_.operations = &posix_file_operations();
 }
@@ -160,7 +160,7 @@ std::optional<Checkpoint> CheckpointFolder::newest() const {
     try {
       return read(folder_, *step);
     } catch (const FormatError&) {
-      // An older one may be complete.
+      // An older checkpoint may be complete.
     }
   }
   return std::nullopt;
@@ -181,7 +181,7 @@ fs::path CheckpointFolder::pending_path(std::uint64_t step) const { return hidde
 PendingCheckpoint CheckpointFolder::begin(std::uint64_t step) {
   if (const std::optional<Checkpoint> last = newest(); last && last->manifest.step >= step) {
     throw InvalidArgument("cannot begin a checkpoint of step " + std::to_string(step) + ": " + last->path.string() +
-                          " is there; remove it, and what is newer than the step you go back to");
+                          " exists; remove it and all later ones to go back");
   }
   options_.operations->make_folders(folder_);
   for (const fs::directory_entry& entry : entries_of(folder_)) {
@@ -208,7 +208,7 @@ PendingCheckpoint::~PendingCheckpoint() {
   try {
     options_.operations->remove_tree(path_);
   } catch (...) {
-    // The next begin() finds it again, and tells.
+    // The next begin() meets the same error and reports it.
   }
 }
 
@@ -223,7 +223,7 @@ void PendingCheckpoint::commit(const Metadata& metadata) {
   write_new(path_ / kManifestFile, encode_manifest(manifest), operations);
   operations.sync_path(path_);
   if (std::error_code error; fs::exists(fs::symlink_status(target, error))) {
-    operations.rename(target, hidden(folder_, step_, kRemoved));  // Not complete, or begin() had refused.
+    operations.rename(target, hidden(folder_, step_, kRemoved));  // It is incomplete, or begin() had refused.
   }
   operations.rename(path_, target);
   pending_ = false;

@@ -13,11 +13,11 @@
 ///
 ///     runs/a/step-00000100/manifest.json, model.safetensors, …
 ///     runs/a/step-00000120/…                 the newest
-///     runs/a/.step-00000140.part/…           being written, or left by a crash
+///     runs/a/.step-00000140.part/…           a checkpoint in progress, or the rest of a crash
 ///
-/// A checkpoint is written under its hidden name, synced to the disk, and renamed: the rename is the one moment at
-/// which it comes to be. Only after that are older ones removed. So the newest complete checkpoint is always loadable,
-/// whether the process is killed or the power fails.
+/// A checkpoint is written under its hidden name and synced to the disk. The rename that follows makes it exist. Older
+/// checkpoints are removed only after the rename. So the newest complete checkpoint can be loaded at any moment, even
+/// if the process is killed or the power fails.
 ///
 /// Several ranks write one checkpoint:
 ///
@@ -36,11 +36,11 @@ struct Checkpoint {
 };
 
 struct CheckpointFolderOptions {
-  std::size_t keep = 2;  ///< How many of the newest stay when another is committed, that one included. At least 1.
-  FileOperations* operations = nullptr;  ///< The disk; absent: the real one. Outlives the folder.
+  std::size_t keep = 2;  ///< The number of newest checkpoints that commit() keeps, including its own. At least 1.
+  FileOperations* operations = nullptr;  ///< Null: the real disk. REQUIRES: outlives the folder.
 };
 
-/// A checkpoint on its way. Destroyed before commit(), it removes what was written.
+/// A checkpoint in progress. The destructor removes its files unless commit() was called.
 class PendingCheckpoint {
  public:
   PendingCheckpoint(PendingCheckpoint&& other) noexcept;
@@ -48,13 +48,13 @@ class PendingCheckpoint {
   ~PendingCheckpoint();
 
   std::uint64_t step() const { return step_; }
-  /// The folder to write files into, and folders with files.
+  /// The folder for files and for folders with files.
   const std::filesystem::path& path() const { return path_; }
 
-  /// Makes it the newest: when this returns, its files, whoever wrote them, are on the disk, and those beyond the
-  /// newest `keep` are gone. Throws InvalidArgument where a file is still being written (a Writer without finish()),
-  /// something is no file, or the disk fails. A failure to remove older checkpoints is thrown too: the new one is in
-  /// place then, which newest() tells. REQUIRES: every rank has finished its files.
+  /// Makes it the newest checkpoint. On return the files of all ranks are on the disk, and only the newest `keep`
+  /// checkpoints remain. Throws InvalidArgument if a file is incomplete (a Writer without finish()) or an entry is not
+  /// a file; SystemError if the disk fails. If only the removal of older checkpoints fails, newest() has the new
+  /// checkpoint. REQUIRES: every rank has finished its files.
   void commit(const Metadata& metadata = {});
 
  private:
@@ -68,27 +68,26 @@ class PendingCheckpoint {
   bool pending_ = false;
 };
 
-/// Holds no state: any number may look at one folder, in any process.
-/// REQUIRES: one job at a time writes, and one checkpoint at a time: a pending one is committed or destroyed before the
-/// next begin().
+/// Has no state: any number of objects, in any process, may read one folder.
+/// REQUIRES: one job at a time writes, one checkpoint at a time. A pending checkpoint is committed or destroyed before
+/// the next begin().
 class CheckpointFolder {
  public:
-  /// Touches nothing. Throws InvalidArgument where `options.keep` is 0.
+  /// Does not touch the disk. Throws InvalidArgument if `options.keep` is 0.
   explicit CheckpointFolder(std::filesystem::path folder, CheckpointFolderOptions options = {});
 
-  /// The complete checkpoint of the highest step; those that are not complete are passed over. Absent where there is
-  /// none, or no folder.
+  /// The complete checkpoint with the highest step. Absent if no checkpoint is complete or the folder does not exist.
   std::optional<Checkpoint> newest() const;
-  /// The checkpoint of one step. Throws InvalidArgument where there is none, FormatError where it is not complete.
+  /// The checkpoint of one step. Throws InvalidArgument if it does not exist, FormatError if it is incomplete.
   Checkpoint at(std::uint64_t step) const;
-  /// All that are there, complete or not, in ascending order.
+  /// All steps, of complete and incomplete checkpoints, in ascending order.
   std::vector<std::uint64_t> steps() const;
 
-  /// Removes what crashes have left, and makes a fresh folder for the checkpoint of `step`, and the folder itself where
-  /// it is missing. Called by one rank. Throws InvalidArgument where a complete checkpoint of this step or a later one
-  /// is there: remove it to go back.
+  /// Removes the rests of crashes and makes an empty folder for the checkpoint of `step`, and missing parent folders.
+  /// One rank calls it. Throws InvalidArgument if a complete checkpoint of this step or a later one exists: remove it
+  /// to go back.
   PendingCheckpoint begin(std::uint64_t step);
-  /// Where the checkpoint of `step` is written between begin() and commit(), for ranks that did not call begin().
+  /// The folder of the checkpoint of `step` between begin() and commit(), for ranks that do not call begin().
   std::filesystem::path pending_path(std::uint64_t step) const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace plimsoll::safetensors {
 
-/// The element types that a file may hold, in the order in which their tensors lie in a file of ours or Hugging Face's,
-/// last one first: by alignment, so that every tensor begins at a multiple of its element's size.
+/// The element types of a file. Writers (ours and Hugging Face's) order tensors by type, the last type first: so every
+/// tensor begins at a multiple of its element's size.
 enum class Dtype : std::uint8_t {
   kBool,
   kU8,
@@ -30,14 +30,14 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypes = 15;
 
-/// As files spell it: "BF16", "F8_E4M3".
+/// The name in files: "BF16", "F8_E4M3".
 std::string_view name_of(Dtype dtype);
-/// Absent where `name` is none of them.
+/// Absent for an unknown name.
 std::optional<Dtype> dtype_named(std::string_view name);
 
 Bytes bytes_per_element(Dtype dtype);
-/// What a tensor takes; no dimensions mean a scalar. Absent where a dimension is negative or 64 bits do not hold a
-/// product of the first dimensions, even if a later one is zero: Hugging Face's reader refuses that too.
+/// The size of a tensor; no dimensions mean a scalar. Absent if a dimension is negative, or if a product of the first
+/// dimensions overflows 64 bits even though a later one is zero: Hugging Face's reader refuses that too.
 std::optional<Bytes> tensor_bytes(Dtype dtype, std::span<const std::int64_t> shape);
 
 }  // namespace plimsoll::safetensors

@@ -24,7 +24,7 @@ constexpr std::size_t kMaximumWrite = std::size_t{1} << 30;  // Linux writes a l
   throw SystemError("cannot " + what + " " + path.string(), error);
 }
 
-/// Calls again what a signal interrupted.
+/// Repeats a call that a signal interrupted.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -61,7 +61,7 @@ class PosixFileOperations final : public FileOperations {
     const bool synced = uninterrupted([&] { return ::fsync(file); }) == 0;
     const int error = errno;
     ::close(file);
-    // Some file systems know no syncing of folders: names are on their disks at once, or never surely.
+    // Some file systems cannot sync folders.
     if (!synced && error != EINVAL) fail("sync", path, error);
   }
 
@@ -108,7 +108,7 @@ void FileOperations::remove_tree(const fs::path& path) {
 void FileOperations::make_folders(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return;
-  if (!path.has_filename()) return make_folders(path.parent_path());  // It ends with a slash.
+  if (!path.has_filename()) return make_folders(path.parent_path());  // The path ends with a slash.
   const fs::path above = folder_of(path);
   make_folders(above);
   make_folder(path);

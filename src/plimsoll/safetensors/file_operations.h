@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <span>
 
-/// Every change that this layer makes to a disk, one virtual method for each system call, so that tests can stop
-/// between any two of them, cut writes short and forget what was not synced.
+/// All changes of this layer to a disk, one virtual method per system call. Tests stop between any two calls, shorten
+/// writes and drop unsynced data.
 
 namespace plimsoll::safetensors {
 
@@ -15,34 +15,33 @@ class FileOperations {
  public:
   virtual ~FileOperations() = default;
 
-  /// A new, empty file, open for writing. Fails where there is one already.
+  /// Opens a new, empty file for writing. Fails if the file exists.
   virtual int create(const std::filesystem::path& path) = 0;
-  /// Writes at least one of `bytes` at `offset` and returns how many. REQUIRES: bytes is not empty.
+  /// Writes at least one of `bytes` at `offset` and returns their number. REQUIRES: bytes is not empty.
   virtual std::size_t write_some(int file, std::uint64_t offset, std::span<const std::byte> bytes,
                                  const std::filesystem::path& path) = 0;
   virtual void sync(int file, const std::filesystem::path& path) = 0;
   virtual void close(int file) noexcept = 0;
 
-  /// What is at `path`, a file or a folder, is on the disk when this returns: a file with its bytes, a folder with the
-  /// names in it.
+  /// Syncs a file with its bytes, or a folder with its names, to the disk.
   virtual void sync_path(const std::filesystem::path& path) = 0;
   virtual void make_folder(const std::filesystem::path& path) = 0;
-  /// `to` is replaced if it is a file, or an empty folder.
+  /// Replaces `to` if it is a file or an empty folder.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
-  /// A file, a link or an empty folder.
+  /// Removes a file, a link or an empty folder.
   virtual void remove(const std::filesystem::path& path) = 0;
 
   void write_all(int file, std::uint64_t offset, std::span<const std::byte> bytes, const std::filesystem::path& path);
-  /// A file, or a folder with everything in it; nothing where there is none.
+  /// Removes a file, or a folder with its contents. The path may be missing.
   void remove_tree(const std::filesystem::path& path);
-  /// The folder and those above it that are missing, each on the disk when this returns.
+  /// Makes the folder and its missing parents, and syncs each.
   void make_folders(const std::filesystem::path& path);
 };
 
-/// The real ones. May be used by several threads.
+/// The real disk. Several threads may use it.
 FileOperations& posix_file_operations();
 
-/// The folder that `path` is in; "." for a bare name.
+/// The parent folder of `path`; "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 }  // namespace plimsoll::safetensors

@@ -97,7 +97,7 @@ std::string encode_header(std::span<const TensorInfo> tensors, const Metadata& m
 
 namespace {
 
-/// Fills a Header from the JSON's values, checking each by itself. How tensors lie to each other comes after.
+/// Fills a Header from the JSON and checks each value alone. The tensors' ranges are checked later.
 class HeaderVisitor : public JsonVisitor {
  public:
   explicit HeaderVisitor(Header& header) : header_(header) {}
@@ -128,8 +128,7 @@ class HeaderVisitor : public JsonVisitor {
     } else if (path.size() == 2 && path[1] == "dtype") {
       const std::optional<Dtype> dtype = dtype_named(text);
       if (!dtype) {
-        throw FormatError(subject(path) + "the dtype " + shown(text) +
-                          " is not known; those that are: " + known_dtypes());
+        throw FormatError(subject(path) + "the dtype " + shown(text) + " is unknown; known are: " + known_dtypes());
       }
       header_.tensors.back().dtype = *dtype;
       found_.dtype = true;
@@ -156,7 +155,7 @@ class HeaderVisitor : public JsonVisitor {
   }
 
   void other(const Path& path, const std::string& what) override {
-    // Hugging Face's reader takes null for no metadata.
+    // Hugging Face's reader accepts null as absent metadata.
     if (passed_over(path) || (path.size() == 1 && in_metadata(path) && what == "null")) return;
     wrong(path, what);
   }
@@ -197,10 +196,10 @@ class HeaderVisitor : public JsonVisitor {
   }
 
   Header& header_;
-  Found found_;  // Of the last tensor.
+  Found found_;  // For the last tensor.
 };
 
-/// Every byte belongs to exactly one tensor. `data_bytes`: what follows the header.
+/// Checks that each byte belongs to exactly one tensor. `data_bytes`: the size after the header.
 void check_places(std::vector<TensorInfo>& tensors, Bytes data_bytes) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& left, const TensorInfo& right) {
     return std::tie(left.begin, left.end, left.name) < std::tie(right.begin, right.end, right.name);
@@ -214,7 +213,7 @@ void check_places(std::vector<TensorInfo>& tensors, Bytes data_bytes) {
       throw FormatError(subject + offsets + "overlap those of another tensor, which end at " + decimal(covered));
     }
     if (tensor.begin > covered) {
-      throw FormatError(subject + offsets + "leave a hole: what lies before ends at " + decimal(covered));
+      throw FormatError(subject + offsets + "leave a hole: the tensor before ends at " + decimal(covered));
     }
     const std::optional<Bytes> needed = tensor_bytes(tensor.dtype, tensor.shape);
     const std::string what = listed(tensor.shape) + " of " + std::string(name_of(tensor.dtype));
@@ -231,28 +230,28 @@ void check_places(std::vector<TensorInfo>& tensors, Bytes data_bytes) {
   }
   if (covered != data_bytes) {
     throw FormatError("its tensors end at byte " + decimal(covered) + " of the data, and " +
-                      decimal(data_bytes - covered) + " bytes follow that belong to none");
+                      decimal(data_bytes - covered) + " bytes follow that belong to no tensor");
   }
 }
 
 Header decode(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
     throw FormatError("it has " + decimal(file.size()) + " bytes, and a safetensors file at least " +
-                      decimal(kLengthBytes) + ": it is cut off, or of another kind");
+                      decimal(kLengthBytes) + ": it is cut off, or not a safetensors file");
   }
   Bytes length = 0;
   for (Bytes i = 0; i < kLengthBytes; ++i) length |= static_cast<Bytes>(file[i]) << (8 * i);
   if (length > kMaximumHeaderBytes) {
     throw FormatError("its header would have " + decimal(length) + " bytes, and at most " +
-                      decimal(kMaximumHeaderBytes) + " are allowed: it is no safetensors file, or damaged");
+                      decimal(kMaximumHeaderBytes) + " are allowed: it is not a safetensors file, or damaged");
   }
   const std::span<const std::byte> rest = file.subspan(kLengthBytes);
   if (length > rest.size()) {
     throw FormatError("its header should have " + decimal(length) + " bytes, and " + decimal(rest.size()) +
-                      " are there: it is cut off");
+                      " exist: it is cut off");
   }
   const std::string_view json(reinterpret_cast<const char*>(rest.data()), length);
-  if (!json.starts_with('{')) throw FormatError("its header does not begin with '{': it is no safetensors file");
+  if (!json.starts_with('{')) throw FormatError("its header does not begin with '{': it is not a safetensors file");
   Header header;
   header.data_begin = kLengthBytes + length;
   HeaderVisitor visitor(header);

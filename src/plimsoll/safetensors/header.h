@@ -21,12 +21,12 @@
 
 namespace plimsoll::safetensors {
 
-/// Free-form text that travels with the tensors.
+/// Free-form text stored with the tensors.
 using Metadata = std::map<std::string, std::string>;
 
 inline constexpr Bytes kMaximumHeaderBytes = 100'000'000;
 
-/// What a writer is told of a tensor.
+/// A tensor to write.
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -35,12 +35,12 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// What a file says of a tensor.
+/// A tensor in a file.
 struct TensorInfo {
   std::string name;
   Dtype dtype = Dtype::kF32;
   std::vector<std::int64_t> shape;
-  Bytes begin = 0;  ///< Where its bytes are, counted from the end of the header.
+  Bytes begin = 0;  ///< Offset of its bytes from the end of the header.
   Bytes end = 0;
 
   Bytes bytes() const { return end - begin; }
@@ -48,24 +48,23 @@ struct TensorInfo {
 };
 
 struct Header {
-  std::vector<TensorInfo> tensors;  ///< In the order of their bytes; empty ones at the same place by name.
+  std::vector<TensorInfo> tensors;  ///< In the order of their bytes; empty tensors at one offset by name.
   Metadata metadata;
-  Bytes data_begin = 0;  ///< Where in the file the tensors' bytes begin.
+  Bytes data_begin = 0;  ///< Offset of the tensors' bytes in the file.
 };
 
-/// Gives each tensor its place: by element type as Dtype says, then by name.
-/// Throws InvalidArgument for a name that is given twice or reserved ("__metadata__"), and a shape that is negative or
-/// too large.
+/// Assigns offsets in the order of Dtype, then of names.
+/// Throws InvalidArgument for a repeated or reserved name ("__metadata__") and for a negative or too large shape.
 std::vector<TensorInfo> lay_out(std::vector<TensorSpec> tensors);
 
-/// The bytes before the tensors', the length included.
-/// Throws InvalidArgument where a name or a text is not UTF-8, or the header were longer than kMaximumHeaderBytes.
+/// The bytes before the tensors' bytes, including the length.
+/// Throws InvalidArgument if a name or a text is not UTF-8, or if the header is longer than kMaximumHeaderBytes.
 std::string encode_header(std::span<const TensorInfo> tensors, const Metadata& metadata);
 
-/// Reads the header of a whole `file` and checks everything it says: after this, every tensor's bytes lie within the
-/// file, are as many as its shape needs, overlap no other's, and no byte belongs to none. Fields of a tensor that the
-/// format does not know are passed over, as Hugging Face's reader does; a name that stands twice, which that one lets
-/// pass, is refused. Throws FormatError that begins with `origin` and names the tensor.
+/// Reads and checks the header of a complete `file`: each tensor's bytes lie within the file and have the size of its
+/// shape, and each byte belongs to exactly one tensor. Unknown fields of a tensor are ignored, as in Hugging Face's
+/// reader; a repeated name, which that reader accepts, is refused.
+/// Throws FormatError that begins with `origin` and names the tensor.
 Header decode_header(std::span<const std::byte> file, const std::string& origin);
 
 }  // namespace plimsoll::safetensors

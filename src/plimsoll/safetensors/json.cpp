@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaximumDepth = 64;
 constexpr std::size_t kMaximumShown = 120;
 
-/// Follows the path, and refuses what JSON itself leaves open.
+/// Follows the path, and refuses repeated keys and deep nesting, which JSON allows.
 class Events : public nlohmann::json_sax<Json> {
  public:
   explicit Events(JsonVisitor& visitor) : visitor_(visitor) {}
@@ -37,7 +37,7 @@ class Events : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t) override { return open(JsonVisitor::Kind::kObject, ""); }
   bool key(string_t& key) override {
-    if (!keys_.back().insert(key).second) throw FormatError("the key " + shown(key) + " stands twice in one object");
+    if (!keys_.back().insert(key).second) throw FormatError("the key " + shown(key) + " appears twice in one object");
     path_.back() = key;
     return true;
   }
@@ -80,7 +80,7 @@ class Events : public nlohmann::json_sax<Json> {
 }  // namespace
 
 void read_json(std::string_view text, JsonVisitor& visitor) {
-  // The parser would take a zero byte for the end of the text, and pass over a byte order mark.
+  // The parser would end at a zero byte and skip a byte order mark.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw FormatError("its JSON is broken at byte " + std::to_string(zero + 1));
   }

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
-/// The little JSON that this layer reads and writes. The text is read value by value and never held as a tree, so that
-/// a hostile one takes no more memory than its own length.
+/// The JSON of this layer. The text is read value by value, without a tree: a hostile text takes no more memory than
+/// its length.
 
 namespace plimsoll::safetensors {
 
-/// Told of each value of a text, in order. A value's path is the keys that lead to it; an array's values have the
-/// array's path and "[]". What a method throws ends the reading and reaches the caller of read_json.
+/// Receives each value of a text, in order. The path of a value is the list of its keys; values of an array have the
+/// array's path and "[]". An exception of a method ends the reading and reaches the caller of read_json.
 class JsonVisitor {
  public:
   using Path = std::vector<std::string>;
@@ -26,14 +26,14 @@ class JsonVisitor {
   virtual void other(const Path& path, const std::string& what) = 0;
 };
 
-/// Throws FormatError for a text that is not JSON in UTF-8 (it says at which byte), has a key twice in one object, or
-/// is nested deeper than 64 levels.
+/// Throws FormatError for a text that is not JSON in UTF-8 (with the byte), that repeats a key in one object, or that
+/// nests deeper than 64 levels.
 void read_json(std::string_view text, JsonVisitor& visitor);
 
-/// `text` in quotes, escaped as needed. Throws FormatError where it is not UTF-8.
+/// `text` in quotes, with escapes. Throws FormatError if it is not UTF-8.
 std::string json_string(std::string_view text);
 
-/// `name` for a message: in quotes, without control characters, long ones cut.
+/// `name` for a message: in quotes, without control characters, cut if long.
 std::string shown(std::string_view name);
 
 }  // namespace plimsoll::safetensors

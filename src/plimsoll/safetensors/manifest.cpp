@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `{` newline, one `"key": value` a line, `}`: people look into manifests.
+/// `{` newline, one `"key": value` per line, `}`, so that people can read manifests.
 template <class Map, class Render>
 std::string object_of(const Map& map, Render render) {
   std::string text = "{";
@@ -73,7 +73,7 @@ class ManifestVisitor : public JsonVisitor {
   }
 
  private:
-  /// What a later writer of the same version may add.
+  /// A field that a later writer of the same version may add.
   static bool passed_over(const Path& path) {
     return !path.empty() && path[0] != "files" && path[0] != "metadata" && path[0] != "step" &&
            path[0] != "format_version";
@@ -87,7 +87,7 @@ class ManifestVisitor : public JsonVisitor {
   }
 
   [[noreturn]] static void wrong(const Path& path) {
-    throw FormatError(path.empty() ? "it is not a JSON object" : "its " + shown(path[0]) + " is not what it should be");
+    throw FormatError(path.empty() ? "it is not a JSON object" : "its " + shown(path[0]) + " has the wrong type");
   }
 
   Manifest manifest_;

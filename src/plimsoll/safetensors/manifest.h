@@ -9,7 +9,7 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/safetensors/header.h"
 
-/// What a checkpoint says of itself, in its file `manifest.json`:
+/// The description of a checkpoint, in its file `manifest.json`:
 ///
 ///     {"format_version": 1, "step": 120, "files": {"model.safetensors": 4096, "rank-1/optimizer.safetensors": 512},
 ///      "metadata": {"key": "text"}}
@@ -27,12 +27,12 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// Throws InvalidArgument where a name or a text is not UTF-8.
+/// Throws InvalidArgument if a name or a text is not UTF-8.
 std::string encode_manifest(const Manifest& manifest);
-/// Throws FormatError that says what is wrong.
+/// Throws FormatError with the reason.
 Manifest decode_manifest(std::string_view text);
 
-/// The manifest of the checkpoint in `folder`, each of whose files is there with the length it should have.
+/// The manifest of a complete checkpoint in `folder`: each file exists and has its length.
 /// Throws FormatError that begins with `folder` and names the file that is missing, too short or too long.
 Manifest read_manifest(const std::filesystem::path& folder);
 

@@ -30,7 +30,7 @@ std::span<const std::byte> map(const fs::path& file) {
   const bool known = fstat(descriptor, &status) == 0;
   const std::size_t length = static_cast<std::size_t>(status.st_size);
   const bool regular = known && S_ISREG(status.st_mode);
-  // Nothing cannot be mapped; the empty span is refused with the rest of what is too short.
+  // An empty file cannot be mapped; decode_header refuses the empty span.
   void* address = nullptr;
   if (regular && length > 0) address = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
   const int error = errno;

@@ -11,9 +11,9 @@
 
 namespace plimsoll::safetensors {
 
-/// A safetensors file, mapped into memory: pages are read when their bytes are looked at. A file that is replaced (as
-/// Writer does) stays readable as it was; one that is cut short by somebody else while it is mapped raises SIGBUS, as
-/// for every mapping. May be used by several threads.
+/// A safetensors file, mapped into memory: a page is read on its first access. If the file is replaced (as Writer
+/// does), the old contents stay readable. If another program shortens the file, access raises SIGBUS, as for every
+/// mapping. Several threads may use a reader.
 class Reader {
  public:
   /// Throws SystemError if the file cannot be read, InvalidArgument if it is not a regular file, FormatError as
@@ -29,11 +29,11 @@ class Reader {
   const Metadata& metadata() const { return header_.metadata; }
 
   bool contains(std::string_view tensor) const { return index_.contains(tensor); }
-  /// Throws InvalidArgument where there is no such tensor.
+  /// Throws InvalidArgument for an unknown tensor.
   const TensorInfo& info(std::string_view tensor) const;
 
-  /// Its bytes, valid as long as the reader. In files of ours and Hugging Face's they begin at a multiple of the
-  /// element's size; the format does not promise it.
+  /// The tensor's bytes, valid as long as the reader. Our writer and Hugging Face's align them to the element's size;
+  /// the format does not promise alignment.
   std::span<const std::byte> bytes(std::string_view tensor) const;
 
  private:

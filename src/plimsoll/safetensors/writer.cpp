@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Chance, not the process's number: numbers come again, in containers at every start, and the file of a killed process
-/// would stand in the way.
+/// A random name: process numbers repeat, in containers at every start, and the file of a killed process would block
+/// the name.
 fs::path part_of(const fs::path& file) {
   std::random_device random;
   char token[17];
@@ -52,7 +52,7 @@ void Writer::discard() noexcept {
   try {
     operations_.remove(part_);
   } catch (...) {
-    // Somebody else removed it, or the disk is gone: there is nobody to tell.
+    // The file was removed, or the disk failed: a destructor cannot report it.
   }
 }
 
@@ -61,7 +61,7 @@ void Writer::write(std::string_view tensor, std::span<const std::byte> bytes) {
   if (descriptor_ < 0) throw InvalidArgument(subject + " comes after finish(); write everything before it");
   const auto found = index_.find(tensor);
   if (found == index_.end()) {
-    throw InvalidArgument(subject + " was not declared; all tensors are named when the writer is made");
+    throw InvalidArgument(subject + " was not declared; name all tensors when you make the writer");
   }
   const TensorInfo& info = tensors_[found->second];
   Bytes& written = written_[found->second];

@@ -12,16 +12,16 @@
 
 namespace plimsoll::safetensors {
 
-/// Writes a safetensors file piece by piece, in no more memory than its header takes:
+/// Writes a safetensors file piece by piece; needs memory only for the header:
 ///
 ///     Writer writer("model.safetensors", {{"weight", Dtype::kF32, {2, 3}}, {"bias", Dtype::kF32, {3}}});
 ///     writer.write("weight", std::as_bytes(std::span(weight)));
 ///     writer.write("bias", std::as_bytes(std::span(bias)));
 ///     writer.finish();
 ///
-/// Until finish() returns there is no such file, or the one that was there before, whole; bytes go to a hidden file
-/// beside it (`.model.safetensors.….part`). A writer that is destroyed unfinished removes that one; a process that is
-/// killed leaves it. Elements are little-endian, in row-major order. One thread at a time.
+/// Until finish() returns, the file does not exist or has its old contents. Bytes go to a hidden file beside it
+/// (`.model.safetensors.….part`). The destructor of an unfinished writer removes the hidden file; a killed process
+/// leaves it. Elements are little-endian, in row-major order. One thread at a time.
 class Writer {
  public:
   /// Throws SystemError if the file cannot be written, and as lay_out and encode_header.
@@ -32,16 +32,16 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// All tensors in the order of their bytes in the file: the quickest one to write them in. Any other works too.
+  /// All tensors in the order of their bytes in the file, the fastest order for writing. Any order works.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
 
-  /// The next bytes of a tensor: all of it, or a piece of any length. Each call is a system call, so pieces of some MiB
-  /// are best. Throws InvalidArgument for a tensor that was not declared, for too many bytes and for a finished writer;
-  /// SystemError if the disk is full.
+  /// Writes the next bytes of a tensor: all of them, or a piece of any length. Each call is a system call, so pieces of
+  /// a few MiB are best. Throws InvalidArgument for a tensor that was not declared, for too many bytes and for a
+  /// finished writer; SystemError if the disk is full.
   void write(std::string_view tensor, std::span<const std::byte> bytes);
 
-  /// The file is on the disk, under its name, when this returns.
-  /// Throws InvalidArgument that names a tensor whose bytes were not all written.
+  /// Syncs the file to the disk and gives it its name.
+  /// Throws InvalidArgument that names a tensor with missing bytes.
   void finish();
 
  private:
