@@ -112,10 +112,10 @@ int main(int argc, char** argv) {
     }
   }
 
-  using plimsoll::Layout, plimsoll::Unit;
+  using plimsoll::Layout, plimsoll::ByteUnit;
   std::cout << "The last step, stage by stage, of one block:\n";
   std::cout << plimsoll::render({tracker.fsdp_module_stats("Transformer.blocks.3")},
-                                {.depth = 3, .unit = Unit::MiB, .layout = Layout::Table});
+                                {.depth = 3, .unit = ByteUnit::kMiB, .layout = Layout::kTable});
   std::cout << "Why the memory stood as high as it did:\n" << tracker.explain();
   std::cout << "\nAnd in the step that made the optimizer's state:\n" << *tracker.explain_first_state();
   const auto books = tracker.device_books("cuda:0");

@@ -109,9 +109,9 @@ int main(int argc, char** argv) {
     }
   }
 
-  using plimsoll::Layout, plimsoll::SnapshotKind, plimsoll::Unit;
+  using plimsoll::Layout, plimsoll::SnapshotKind, plimsoll::ByteUnit;
   std::cout << "\nAt the peak:\n";
-  tracker.display_snapshot(SnapshotKind::Peak, Unit::MiB, Layout::Table);
+  tracker.display_snapshot(SnapshotKind::kPeak, ByteUnit::kMiB, Layout::kTable);
   std::cout << "\nWhat was alive then, largest first:\n";
   const auto alive = tracker.alive_at_peak(device.is_cpu() ? "cpu" : "cuda:0");
   for (std::size_t i = 0; i < alive.size() && i < 5; ++i) {
@@ -120,5 +120,5 @@ int main(int argc, char** argv) {
     std::cout << "\n";
   }
   std::cout << "\nThe last step, module by module:\n";
-  tracker.display_modulewise_snapshots({.depth = 2, .unit = Unit::MiB, .layout = Layout::Table});
+  tracker.display_modulewise_snapshots({.depth = 2, .unit = ByteUnit::kMiB, .layout = Layout::kTable});
 }

@@ -95,6 +95,6 @@ int main(int argc, char** argv) {
     seconds_of(1, step);  // The first step names each parameter.
     print("tracked", seconds_of(steps, step));
   }
-  std::cout << "\"peak\":" << to_json(tracker.snapshot(SnapshotKind::Peak)) << ",\"resident\":" << status("VmHWM")
+  std::cout << "\"peak\":" << to_json(tracker.snapshot(SnapshotKind::kPeak)) << ",\"resident\":" << status("VmHWM")
             << ",\"causes\":" << tracker.explain().causes.size() << "}\n";
 }

@@ -35,7 +35,7 @@ TEST_CASE("what was alive at the peak sums to it, largest first") {
     }
   }
   const auto alive = tracker.alive_at_peak("cpu");
-  const auto peak = tracker.snapshot(SnapshotKind::Peak).at("cpu");
+  const auto peak = tracker.snapshot(SnapshotKind::kPeak).at("cpu");
   CHECK(std::accumulate(alive.begin(), alive.end(), std::int64_t{0},
                         [](auto sum, const auto& tensor) { return sum + tensor.bytes; }) == peak.total());
   CHECK(std::is_sorted(alive.begin(), alive.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; }));

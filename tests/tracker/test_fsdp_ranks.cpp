@@ -23,7 +23,7 @@ TEST_CASE("the worst rank is the one whose device stood highest, and all ranks k
       const auto scope = tracker.enter();
       model(batch).sum().backward();
     }
-    const auto own = tracker.snapshot(SnapshotKind::Peak);
+    const auto own = tracker.snapshot(SnapshotKind::kPeak);
     const auto worst = tracker.worst_rank();
     CHECK(worst.rank == 1);
     CHECK(worst.peak.at("cpu")["Inputs"] == 512 * 64 * 4);

@@ -22,7 +22,7 @@ TEST_CASE("the log of a run, replayed, gives its balances and peaks") {
     optimizer.step();
     optimizer.zero_grad();
   }
-  const auto now = tracker.snapshot().at("cpu"), peak = tracker.snapshot(SnapshotKind::Peak).at("cpu");
+  const auto now = tracker.snapshot().at("cpu"), peak = tracker.snapshot(SnapshotKind::kPeak).at("cpu");
   const auto books = ledger::replay(log, {});
   ledger::DeviceId cpu{0};
   if (books.name(cpu) != "cpu") cpu = ledger::DeviceId{1};  // After a GPU, where there is one.

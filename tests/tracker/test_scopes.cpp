@@ -69,23 +69,23 @@ TEST_CASE("the run's peak counts from the outermost enter and stays when the sco
       const auto dropped = bytes(1000);
     }
     const auto inner = tracker.enter();
-    CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu").total() == 1100);
+    CHECK(tracker.snapshot(SnapshotKind::kPeak).at("cpu").total() == 1100);
   }
   {
     const auto dropped = bytes(9000);
   }
-  CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu").total() == 1100);
-  CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu")["Activation"] == 1000);
+  CHECK(tracker.snapshot(SnapshotKind::kPeak).at("cpu").total() == 1100);
+  CHECK(tracker.snapshot(SnapshotKind::kPeak).at("cpu")["Activation"] == 1000);
   REQUIRE(tracker.alive_at_peak("cpu").size() == 2);
   CHECK(tracker.alive_at_peak("cpu")[0].bytes == 1000);
   const auto again = tracker.enter();
-  CHECK(tracker.snapshot(SnapshotKind::Peak).at("cpu").total() == 100);
+  CHECK(tracker.snapshot(SnapshotKind::kPeak).at("cpu").total() == 100);
 }
 
 TEST_CASE("before any scope there is no peak") {
   MemTracker tracker;
   const auto kept = bytes(100);
-  CHECK(tracker.snapshot(SnapshotKind::Peak) == Snapshot{});
+  CHECK(tracker.snapshot(SnapshotKind::kPeak) == Snapshot{});
   CHECK(tracker.alive_at_peak("cpu").empty());
   CHECK(tracker.alive_at_peak("nowhere").empty());
   CHECK(tracker.step_peaks().empty());

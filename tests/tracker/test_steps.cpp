@@ -35,7 +35,7 @@ TEST_CASE("each step has its own peak, which is that of a tracker that saw the s
       const auto batch = at::ones({rows, 8});
       const auto inner = of_step.enter();
       train_step(model, optimizer, batch);
-      alone.push_back(of_step.snapshot(SnapshotKind::Peak));
+      alone.push_back(of_step.snapshot(SnapshotKind::kPeak));
     }
   }
   const auto steps = tracker.step_peaks();
@@ -46,7 +46,7 @@ TEST_CASE("each step has its own peak, which is that of a tracker that saw the s
     CHECK(steps[i].peak.at("cpu")["Parameter"] == alone[i].at("cpu")["Parameter"]);
   }
   CHECK(steps[1].peak.at("cpu").total() > steps[3].peak.at("cpu").total());
-  CHECK(tracker.snapshot(SnapshotKind::Peak) == steps[1].peak);
+  CHECK(tracker.snapshot(SnapshotKind::kPeak) == steps[1].peak);
 }
 
 TEST_CASE("the highest phase of a step is its peak") {

@@ -11,5 +11,5 @@ allocator's behaviour and the script's own view of it as they would be.
     processes     how a child of it ends             record, progress    what is written, what is shown
     watch         puts the parts together            stop, snapshot      `--steps`, `--snapshot`
     phases        steps and phases, without torch    defects             what the observer itself failed at
-    hooks, compiled, graphs   what drives phases    attribution, module_rows    categories and modules
+    hooks, compiled, graphs   what drives phases    attribution                 categories and modules
 """

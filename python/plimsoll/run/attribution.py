@@ -10,16 +10,24 @@ holds that is compiled as a whole is known when it is called.
 
 import contextlib
 import importlib
+import json
 import weakref
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from plimsoll.run.module_rows import ModuleRows, Trees, largest_first
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.torch_patches import ddp_buckets
 from plimsoll.run.torch_patches.after_import import after_import
 
 _FSDP = "torch.distributed.fsdp"
+_WRAPPERS = [
+    "_checkpoint_wrapped_module",
+    "_fsdp_wrapped_module",
+    "_orig_mod",
+]  # users do not think of these as modules
+
+_Entry = tuple[str, str, bool, int]  # of a module: full name, class, whether fully_shard was applied, parameters
 
 
 class _Later:
@@ -43,7 +51,8 @@ class Attribution:
         self._state_creation: Any = None
         self._hooks: Any | None = None
         self._patches: Any | None = None
-        self._trees = Trees()
+        self._modules: dict[str, _Entry] = {}  # of the models that ran; the models may be gone
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()  # their roots
         self._is_preparing = (
             True  # no step has begun: what no module makes is data, or a copy of weights, and no activation
         )
@@ -111,10 +120,17 @@ class Attribution:
         or has begun."""
         if self._native is None:
             return
-        self._trees.look(self._native.roots())
+        self._note_modules(self._native.roots())
         if training and self._is_preparing:
             self._is_preparing = False
             self._native.set_preparing(False)
+
+    def _note_modules(self, roots: Iterable[tuple[str, Any]]) -> None:
+        for name, root in roots:
+            if root not in self._seen:
+                self._seen.add(root)
+                for path, module in root.named_modules(prefix=name):
+                    self._modules[path] = _entry_of(path, module)
 
     # -- compiled code -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +141,7 @@ class Attribution:
         if self._native is None or self._compiled or len(self._native.parents()) > 1:
             return  # Else what is around it is known, and it by that.
         self._native.track_module(model)
-        self._trees.look([(type(model).__name__, model)])
+        self._note_modules([(type(model).__name__, model)])
 
     def compiled_code_entered(self) -> None:
         self._compiled += 1
@@ -178,42 +194,21 @@ class Attribution:
         """What is added to the record; "peak" is added to its peak. REQUIRES: finish() came before."""
         if self._native is None:
             return {"attribution": self.reason}
-        name = f"cuda:{device}"
-        categories = dict(self._native.snapshot(True).get(name, {}))
-        total = categories.pop("Total", 0)
+        found: dict[str, Any] = json.loads(
+            self._native.attribution(f"cuda:{device}", list(self._modules.values()), _WRAPPERS, self._depth)
+        )
+        total = sum(found["peak"]["categories"].values())
         if total != active_peak:
             return {
                 "attribution": f"categories and modules are not told: the tracker saw a peak of {total} bytes, and the "
                 f"allocator counted {active_peak}"
             }
-        if not total:
-            return {
-                "attribution": None,
-                "peak": {"categories": {}, "module": None, "stage": None},
-                "modules": [],
-                "causes": [],
-            }
-        rows = ModuleRows(self._native, self._trees, name)
-        explanation = self._native.explain(name)
-        return {
-            "attribution": None,
-            "peak": {
-                "categories": largest_first(categories),
-                "module": rows.path(explanation["module"]) or None,
-                "stage": explanation["stage"] or None,
-            },
-            "modules": rows.rows(self._depth),
-            "causes": [self._cause(cause, rows) for cause in explanation["causes"]],
-        }
+        return {"attribution": None, **found}
 
-    @staticmethod
-    def _cause(cause: dict[str, Any], rows: ModuleRows) -> dict[str, Any]:
-        return {
-            "bytes": cause["bytes"],
-            "category": cause["category"],
-            "why": rows.readable(cause["why"]),
-            "sentence": rows.readable(cause["sentence"]),
-            "owners": [{"name": rows.readable(name), "bytes": count} for name, count in cause["owners"]],
-            "allocations": cause["allocations"],
-            "one_per_shard": cause["one_per_shard"],
-        }
+
+def _entry_of(name: str, module: Any) -> _Entry:
+    kind = type(module)
+    is_unit = hasattr(kind, "_get_fsdp_state")
+    if is_unit and len(kind.__bases__) > 1:
+        kind = kind.__bases__[-1]  # fully_shard gives the module a class of its own
+    return name, kind.__name__, is_unit, sum(parameter.numel() for parameter in module.parameters())

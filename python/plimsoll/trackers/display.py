@@ -1,6 +1,5 @@
 """Snapshots as text, in the forms that torch's trackers print. Tables need no other package."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from torch.distributed._tools.mem_tracker import _RefType, _State
@@ -14,11 +13,6 @@ def divisor_of(units: str) -> int:
     if units not in _UNITS:
         raise ValueError(f"unknown unit {units!r}: use one of {', '.join(_UNITS)}")
     return _UNITS[units]
-
-
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """`layers.2` comes before `layers.10`."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part.lower()) for part in re.split("([0-9]+)", name)]
 
 
 def _label(category: Category) -> str:

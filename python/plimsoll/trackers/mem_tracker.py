@@ -194,7 +194,9 @@ class MemTracker:
         """Prints what is known of the modules of at most ``depth`` parts of a path."""
         display.divisor_of(units)
         render = display.states_table if tabulate else display.states_plain
-        for fqn, snapshots in sorted(self._shown_modules(), key=lambda item: display.natural_key(item[0])):
+        shown = self._shown_modules()
+        for index in _C.natural_order([fqn for fqn, _ in shown]):
+            fqn, snapshots = shown[index]
             if fqn.count(".") + 1 <= depth:
                 print(f"Module:  {fqn}\n{render(snapshots, units)}", end="")
 

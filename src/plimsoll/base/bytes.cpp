@@ -1,6 +1,8 @@
 #include "plimsoll/base/bytes.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -26,6 +28,20 @@ constexpr std::array<Unit, 10> kUnits{{{"", 1.0},
                                        {"GB", 1e9},
                                        {"TB", 1e12}}};
 
+constexpr std::array<const char*, 5> kNames{"B", "KiB", "MiB", "GiB", "TiB"};
+
+/// `value` in the unit with this index.
+std::string format(double value, std::size_t unit) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.2f %s", value, kNames[unit]);
+  return text.data();
+}
+
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -35,16 +51,24 @@ std::string_view trim(std::string_view text) {
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
-  constexpr std::array<const char*, 5> kNames{"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   while (value >= 1024.0 && unit + 1 < kNames.size()) {
     value /= 1024.0;
     ++unit;
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.2f %s", value, kNames[unit]);
-  return text.data();
+  return format(value, unit);
+}
+
+std::string format_bytes(Bytes bytes, ByteUnit unit) {
+  return format(static_cast<double>(bytes) / static_cast<double>(bytes_of(unit)), static_cast<std::size_t>(unit));
+}
+
+ByteUnit parse_byte_unit(std::string_view text) {
+  for (const ByteUnit unit : {ByteUnit::kB, ByteUnit::kKiB, ByteUnit::kMiB, ByteUnit::kGiB}) {
+    if (same_letters(text, kNames[static_cast<std::size_t>(unit)])) return unit;
+  }
+  throw InvalidArgument("'" + std::string(text) + "' is not a unit of memory: write B, KiB, MiB or GiB");
 }
 
 Bytes parse_bytes(std::string_view text) {

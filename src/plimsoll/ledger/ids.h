@@ -5,6 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "plimsoll/base/categories.h"
+
 /// The names of things in the ledger: small integers that cannot be mistaken for each other.
 
 namespace plimsoll::ledger {
@@ -43,7 +45,7 @@ inline constexpr OwnerId kNoOwner{0};
 using Step = std::int64_t;
 inline constexpr Step kNoStep = -1;
 
-/// The categories of torch's trackers and `Workspace`, in the order of their ids.
+/// The categories that each ledger starts with: those of torch's MemTracker and `Workspace`, in the order of their ids.
 namespace categories {
 inline constexpr CategoryId kParameter{0};
 inline constexpr CategoryId kBuffer{1};
@@ -53,8 +55,11 @@ inline constexpr CategoryId kTemp{4};
 inline constexpr CategoryId kOptstate{5};
 inline constexpr CategoryId kOther{6};
 inline constexpr CategoryId kWorkspace{7};
-inline constexpr std::string_view kNames[] = {"Parameter", "Buffer",   "Gradient", "Activation",
-                                              "Temp",      "Optstate", "Other",    "Workspace"};
+inline constexpr std::string_view kNames[] = {
+    name_in_mem_tracker(category::kParameter), name_in_mem_tracker(category::kBuffer),
+    name_in_mem_tracker(category::kGradient),  name_in_mem_tracker(category::kActivation),
+    name_in_mem_tracker(category::kTemp),      name_in_mem_tracker(category::kOptState),
+    name_in_mem_tracker(category::kOther),     name_in_mem_tracker(category::kWorkspace)};
 }  // namespace categories
 
 /// A ledger begins in kOther.

@@ -13,17 +13,17 @@
 #include <utility>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/fsdp/fsdp_module.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/ledger/log_file.h"
-#include "plimsoll/plan/causes.h"
-#include "plimsoll/plan/module_rows.h"
-#include "plimsoll/plan/paths.h"
+#include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/report/text/amounts.h"
+#include "plimsoll/tracker/attribution/attribution.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
 namespace plimsoll::plan {
@@ -109,14 +109,17 @@ report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const Ph
   return oom;
 }
 
-std::vector<report::CategoryBytes> categories_of(const DeviceSnapshot& snapshot) {
-  std::vector<report::CategoryBytes> categories;
-  for (const auto& [category, bytes] : snapshot.categories()) {
-    if (bytes != 0) categories.push_back({category_name(category), static_cast<Bytes>(bytes)});
+/// The tracker names modules from their root on. nn::checkpoint_wrapper holds its module as `block`.
+ModuleTree tree_of(Trainer& trainer) {
+  ModuleTree tree{.modules = {}, .wrappers = {"block"}};
+  const auto root = nn::class_name(*trainer.model());
+  for (const auto& item : trainer.model()->named_modules("", /*include_self=*/true)) {
+    tree.modules.push_back({.name = item.key().empty() ? root : root + "." + item.key(),
+                            .type = nn::class_name(*item.value()),
+                            .fsdp_unit = fsdp::FSDPModule::is_fsdp_module(*item.value()),
+                            .parameters = static_cast<std::uint64_t>(trainer.parameters_of().at(item.key()))});
   }
-  std::stable_sort(categories.begin(), categories.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  return categories;
+  return tree;
 }
 
 report::DeviceParts parts_of(const pretend::MemoryCounters& memory) {
@@ -227,22 +230,19 @@ class Run {
   }
 
   void note_contents(Trainer& trainer, MemTracker& tracker) {
-    const auto peak = tracker.snapshot(SnapshotKind::Peak);
-    const auto gpu = peak.find(std::string(kDevice));
-    if (gpu == peak.end()) throw InternalError("the tracker saw nothing of the GPU");
-    if (static_cast<Bytes>(gpu->second.total()) != report_.peak.active) {
-      throw InternalError("the tracker's peak is " + std::to_string(gpu->second.total()) + " bytes, the allocator's " +
+    auto found = attribution(tracker, kDevice, tree_of(trainer), wanted_.depth);
+    Bytes total = 0;
+    for (const auto& category : found.categories) total += category.bytes;
+    if (total != report_.peak.active) {
+      throw InternalError("the tracker's peak is " + std::to_string(total) + " bytes, the allocator's " +
                           std::to_string(report_.peak.active));
     }
-    report_.peak.categories = categories_of(gpu->second);
-    auto alive = tracker.alive_at_peak(kDevice);
-    for (auto& tensor : alive) tensor.category = category_name(tensor.category);
-    const auto explanation = fsdp_ != nullptr ? fsdp_->explain() : tracker.explain(kDevice);
-    const auto module = with_readable_paths(explanation.module);
-    report_.peak.module = module == "the root" ? "" : module;
-    report_.peak.stage = explanation.stage;
-    report_.causes = causes_of(explanation);
-    report_.modules = module_rows(trainer, tracker, alive, wanted_.depth);
+    report_.peak.categories = std::move(found.categories);
+    report_.peak.module = std::move(found.module);
+    report_.peak.stage = std::move(found.stage);
+    report_.causes = std::move(found.causes);
+    report_.modules = std::move(found.modules);
+    const auto peak = tracker.snapshot(SnapshotKind::kPeak);
     if (const auto cpu = peak.find("cpu"); cpu != peak.end() && job_.offload != job::Offload::kNone) {
       report_.host = static_cast<Bytes>(cpu->second.total());
     }

@@ -29,6 +29,8 @@ struct ModuleRow {
   std::vector<CategoryBytes> at_peak = {};  ///< Sums to `total`.
 };
 
+/// The name of a job's only model, if a text needs one.
+inline constexpr std::string_view kRootName = "the root";
 /// The name of the owner of memory that belongs to no module and no optimizer.
 inline constexpr std::string_view kNoModule = "no module";
 
@@ -41,6 +43,15 @@ struct PeakCause {
   std::uint64_t allocations = 0;
   bool one_per_shard = false;  ///< Temporaries of an optimizer's step: one allocation for each shard.
   bool operator==(const PeakCause&) const = default;
+};
+
+/// What the peak of one device consists of.
+struct Attribution {
+  std::vector<CategoryBytes> categories;  ///< Largest first.
+  std::string module;                     ///< The module that ran at the peak; "" for the root and for none.
+  std::string stage;
+  std::vector<ModuleRow> modules;  ///< In natural order, parents before children; then groups, then optimizers.
+  std::vector<PeakCause> causes;   ///< Largest first.
 };
 
 }  // namespace plimsoll::report

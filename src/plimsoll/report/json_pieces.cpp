@@ -99,6 +99,16 @@ Json causes_json(const std::vector<PeakCause>& causes) {
   return list;
 }
 
+std::string to_json(const Attribution& attribution) {
+  const Json json = {{"peak",
+                      {{"categories", categories_json(attribution.categories)},
+                       {"module", text_or_null(attribution.module)},
+                       {"stage", text_or_null(attribution.stage)}}},
+                     {"modules", modules_json(attribution.modules)},
+                     {"causes", causes_json(attribution.causes)}};
+  return dumped(json, JsonForm::kOneLine);
+}
+
 std::string dumped(const Json& json, JsonForm form) {
   return json.dump(form == JsonForm::kOneLine ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

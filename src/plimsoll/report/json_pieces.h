@@ -30,6 +30,8 @@ Json device_parts_json(const DeviceParts& parts);
 Json step_json(const StepPeaks& step);
 Json modules_json(const std::vector<ModuleRow>& modules);
 Json causes_json(const std::vector<PeakCause>& causes);
+/// {"peak": {"categories", "module", "stage"}, "modules", "causes"}, as in the documents.
+std::string to_json(const Attribution& attribution);
 
 /// The document's text. Bytes that are not UTF-8 are replaced: they must not cost the whole of it.
 std::string dumped(const Json& json, JsonForm form = JsonForm::kIndented);

@@ -53,24 +53,24 @@ concept MapEntry = requires(T& entry) {
 template <class T>
 inline constexpr bool kNothing = false;
 
-/// Calls visitor.module / optimizer / stock_optimizer / tensor / value for each thing found in `object`, at any depth.
-/// Null pointers, empty optionals and undefined tensors are passed over.
+/// Calls track_module, track_optimizer, track_stock_optimizer, track_tensor or track_value of the visitor for each
+/// thing found in `object`, at any depth. Skips null pointers, empty optionals and undefined tensors.
 template <class Visitor, class T>
 void visit_external(Visitor& visitor, T&& object) {
   using Plain = std::remove_cvref_t<T>;
   if constexpr (std::is_same_v<Plain, std::nullptr_t> || std::is_same_v<Plain, std::nullopt_t>) {
   } else if constexpr (std::is_same_v<Plain, at::Tensor>) {
-    if (object.defined()) visitor.tensor(object);
+    if (object.defined()) visitor.track_tensor(object);
   } else if constexpr (std::is_base_of_v<torch::nn::Module, Plain>) {
-    visitor.module(object);
+    visitor.track_module(object);
   } else if constexpr (std::is_base_of_v<nn::StepObservable, Plain>) {
-    visitor.optimizer(object);
+    visitor.track_optimizer(object);
   } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, Plain>) {
-    visitor.stock_optimizer(object);
+    visitor.track_stock_optimizer(object);
   } else if constexpr (ModuleHolder<Plain>) {
-    if (!object.is_empty()) visitor.module(*object.ptr());
+    if (!object.is_empty()) visitor.track_module(*object.ptr());
   } else if constexpr (std::is_same_v<Plain, c10::IValue>) {
-    visitor.value(object);
+    visitor.track_value(object);
   } else if constexpr (kIsSmartPointer<Plain> || kIsOptional<Plain> || std::is_pointer_v<Plain>) {
     if (object) visit_external(visitor, *object);
   } else if constexpr (kIsTuple<Plain>) {

@@ -22,28 +22,28 @@ void FSDPMemTracker::add_root(fsdp::ModuleRef root) { watch_->add_root(*root); }
 
 // --- Inputs --------------------------------------------------------------------------------------------------------
 
-void FSDPMemTracker::InputVisitor::tensor(const at::Tensor& tensor) {
+void FSDPMemTracker::InputVisitor::track_tensor(const at::Tensor& tensor) {
   tracker.impl_->books.name_tensor(tensor, tracker.watch_->inputs_category(), ledger::kNoOwner);
 }
 
-void FSDPMemTracker::InputVisitor::value(const c10::IValue& value) {
+void FSDPMemTracker::InputVisitor::track_value(const c10::IValue& value) {
   value.visit([this](const c10::IValue& part) {
-    if (part.isTensor() && part.toTensor().defined()) tensor(part.toTensor());
+    if (part.isTensor() && part.toTensor().defined()) track_tensor(part.toTensor());
     return false;
   });
 }
 
-void FSDPMemTracker::InputVisitor::module(torch::nn::Module& module) {
+void FSDPMemTracker::InputVisitor::track_module(torch::nn::Module& module) {
   TORCH_CHECK_TYPE(false, "track_inputs was given a module (", module.name(),
                    "): the root is given to the constructor, and what is below it is followed.");
 }
 
-void FSDPMemTracker::InputVisitor::optimizer(nn::StepObservable& optimizer) {
+void FSDPMemTracker::InputVisitor::track_optimizer(nn::StepObservable& optimizer) {
   TORCH_CHECK_TYPE(false, "track_inputs was given an optimizer (", optimizer.optimizer_name(),
                    "): give it to the constructor, after the root.");
 }
 
-void FSDPMemTracker::InputVisitor::stock_optimizer(torch::optim::Optimizer&) {
+void FSDPMemTracker::InputVisitor::track_stock_optimizer(torch::optim::Optimizer&) {
   TORCH_CHECK_TYPE(false, "track_inputs was given an optimizer: give it to the constructor, after the root.");
 }
 
@@ -82,7 +82,7 @@ Explanation FSDPMemTracker::explain() {
                : std::ranges::max_element(peaks, {}, [](const auto& p) { return p.balance.total(); });
     TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device ? device->str() : "any device",
                 " yet, and so there is nothing to explain: run a step within a scope of enter() first");
-    return watch_->explain(*peak, ledger);
+    return watch_->explain(*peak, ledger, as_in_ledger);
   });
 }
 
@@ -92,7 +92,7 @@ std::optional<Explanation> FSDPMemTracker::explain_first_state() {
   return impl_->books.with_ledger([&](const ledger::Ledger& ledger) -> std::optional<Explanation> {
     const auto& peak = watch_->first_state_peak();
     if (!peak) return std::nullopt;
-    return watch_->explain(*peak, ledger);
+    return watch_->explain(*peak, ledger, as_in_ledger);
   });
 }
 

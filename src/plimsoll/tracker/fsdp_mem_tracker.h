@@ -31,7 +31,7 @@ class FSDPWatch;
 ///       optimizer.step();
 ///       optimizer.zero_grad();
 ///     }
-///     tracker.display_modulewise_snapshots({.depth = 3, .unit = Unit::MiB, .layout = Layout::Table});
+///     tracker.display_modulewise_snapshots({.depth = 3, .unit = ByteUnit::kMiB, .layout = Layout::kTable});
 ///     std::cout << tracker.explain();
 ///
 /// The runtime says by itself what it takes memory for (fsdp/memory_use.h), so that memory has its category from its
@@ -93,6 +93,7 @@ class FSDPMemTracker : public MemTracker {
   /// Why the device that the root computes on stood as high as it did: at the highest instant since the outermost
   /// enter().
   Explanation explain();
+  using MemTracker::explain;
   /// The same for the highest instant of the optimizer's step in which its state first appeared; nothing before that,
   /// or where it was there from the beginning.
   std::optional<Explanation> explain_first_state();
@@ -103,11 +104,11 @@ class FSDPMemTracker : public MemTracker {
  private:
   struct InputVisitor {
     FSDPMemTracker& tracker;
-    void module(torch::nn::Module& module);
-    void optimizer(nn::StepObservable& optimizer);
-    void stock_optimizer(torch::optim::Optimizer& optimizer);
-    void tensor(const at::Tensor& tensor);
-    void value(const c10::IValue& value);
+    void track_module(torch::nn::Module& module);
+    void track_optimizer(nn::StepObservable& optimizer);
+    void track_stock_optimizer(torch::optim::Optimizer& optimizer);
+    void track_tensor(const at::Tensor& tensor);
+    void track_value(const c10::IValue& value);
   };
 
   std::unique_ptr<FSDPWatch> watch_;

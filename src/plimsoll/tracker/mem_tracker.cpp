@@ -44,42 +44,42 @@ void MemTracker::name_apart() { impl_->modules.name_apart(); }
 
 // --- Registering ---------------------------------------------------------------------------------------------------
 
-void MemTracker::module(torch::nn::Module& module) {
+void MemTracker::track_module(torch::nn::Module& module) {
   // These have no forward of their own that hooks could be around.
   if (module.as<torch::nn::ModuleListImpl>() != nullptr || module.as<torch::nn::ModuleDictImpl>() != nullptr) {
-    for (const auto& child : module.children()) this->module(*child);
+    for (const auto& child : module.children()) track_module(*child);
     return;
   }
   nn::require_hooks(module);
   impl_->tensors->add(module, impl_->modules.fqn(module));
 }
 
-void MemTracker::optimizer(nn::StepObservable& optimizer) {
+void MemTracker::track_optimizer(nn::StepObservable& optimizer) {
   optimizer.for_each_state([&](const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
     impl_->tensors->name_state(parameter, state);
   });
 }
 
-void MemTracker::stock_optimizer(torch::optim::Optimizer& optimizer) {
+void MemTracker::track_stock_optimizer(torch::optim::Optimizer& optimizer) {
   nn::for_each_stock_state(optimizer, [&](const at::Tensor& parameter, std::string_view, const at::Tensor& state) {
     impl_->tensors->name_state(parameter, state);
   });
 }
 
-void MemTracker::tensor(const at::Tensor& tensor) {
+void MemTracker::track_tensor(const at::Tensor& tensor) {
   impl_->books.name_tensor(tensor, ledger::categories::kOther, ledger::kNoOwner);
 }
 
-void MemTracker::value(const c10::IValue& value) {
+void MemTracker::track_value(const c10::IValue& value) {
   if (value.isNone()) return;
   if (value.isTensor()) {
-    if (value.toTensor().defined()) tensor(value.toTensor());
+    if (value.toTensor().defined()) track_tensor(value.toTensor());
   } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) this->value(element);
+    for (const c10::IValue& element : value.toListRef()) track_value(element);
   } else if (value.isTuple()) {
-    for (const auto& element : value.toTupleRef().elements()) this->value(element);
+    for (const auto& element : value.toTupleRef().elements()) track_value(element);
   } else if (value.isGenericDict()) {
-    for (const auto& entry : value.toGenericDict()) this->value(entry.value());
+    for (const auto& entry : value.toGenericDict()) track_value(entry.value());
   } else {
     TORCH_CHECK_TYPE(
         false, "track_external was given a value of type ", value.tagKind(),
@@ -100,7 +100,7 @@ Snapshot MemTracker::snapshot(SnapshotKind kind) {
   auto& books = impl_->books;
   books.refresh();
   books.throw_defect();
-  if (kind == SnapshotKind::Current) {
+  if (kind == SnapshotKind::kCurrent) {
     return books.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
   }
   return books.with_ledger([&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
@@ -128,7 +128,7 @@ std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
   return alive;
 }
 
-Explanation MemTracker::explain(std::string_view device) {
+Explanation MemTracker::explain(std::string_view device, const OwnerNames& names) {
   auto& books = impl_->books;
   books.refresh();
   books.throw_defect();
@@ -137,7 +137,9 @@ Explanation MemTracker::explain(std::string_view device) {
     const auto peak = std::ranges::find(peaks, device, [&](const auto& one) { return ledger.name(one.device); });
     TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device,
                 " yet, and so there is nothing to explain: run a step within a scope of enter() first");
-    return plimsoll::explain(ledger, *peak, {}, {}, [&](ledger::AllocationId id) { return books.named_since(id); });
+    if (impl_->extension != nullptr) return impl_->extension->explain(*peak, ledger, names);
+    const auto named_since = [&](ledger::AllocationId id) { return books.named_since(id); };
+    return plimsoll::explain(ledger, *peak, {}, {}, named_since, names);
   });
 }
 
@@ -222,7 +224,7 @@ void MemTracker::reset_mod_stats() {
   });
 }
 
-void MemTracker::display_snapshot(SnapshotKind kind, Unit unit, Layout layout, std::ostream& out) {
+void MemTracker::display_snapshot(SnapshotKind kind, ByteUnit unit, Layout layout, std::ostream& out) {
   out << render(snapshot(kind), unit, layout);
 }
 

@@ -27,7 +27,7 @@
 
 namespace plimsoll {
 
-enum class SnapshotKind { Current, Peak };
+enum class SnapshotKind { kCurrent, kPeak };
 
 struct MemTrackerOptions {
   /// How many finished steps keep their peaks.
@@ -75,7 +75,7 @@ struct DeviceBooks {
 ///       model->forward(batch).sum().backward();
 ///       optimizer.step();
 ///     }
-///     tracker.display_snapshot(SnapshotKind::Peak, Unit::MiB, Layout::Table);
+///     tracker.display_snapshot(SnapshotKind::kPeak, ByteUnit::kMiB, Layout::kTable);
 ///
 /// It sees memory as its allocators do, on every thread, temporaries inside operators included: the total of a device
 /// is what its allocator counts as active. On CUDA that is all there is; on the CPU all that was made while the process
@@ -136,11 +136,11 @@ class MemTracker {
 
   /// Where the memory stands, or stood at its highest since the outermost enter() (each device at its own instant).
   /// Throws if the books are broken, which is a bug of ours or memory that went past every allocator.
-  Snapshot snapshot(SnapshotKind kind = SnapshotKind::Current);
+  Snapshot snapshot(SnapshotKind kind = SnapshotKind::kCurrent);
   /// What was alive at that peak, largest first.
   std::vector<LiveTensor> alive_at_peak(std::string_view device);
   /// Why the device stood as high as it did then, cause by cause. Throws for a device that nothing was seen of.
-  Explanation explain(std::string_view device);
+  Explanation explain(std::string_view device, const OwnerNames& names = as_in_ledger);
   /// The peaks of the steps that are over and of the current one.
   std::vector<StepPeak> step_peaks();
   /// Of the latest step, by phase: "forward", "backward", "optimizer", "other".
@@ -158,8 +158,8 @@ class MemTracker {
   /// Forgets the modules' snapshots.
   void reset_mod_stats();
 
-  void display_snapshot(SnapshotKind kind = SnapshotKind::Current, Unit unit = Unit::B, Layout layout = Layout::Plain,
-                        std::ostream& out = std::cout);
+  void display_snapshot(SnapshotKind kind = SnapshotKind::kCurrent, ByteUnit unit = ByteUnit::kB,
+                        Layout layout = Layout::kPlain, std::ostream& out = std::cout);
   void display_modulewise_snapshots(const ModulewiseDisplay& display = {}, std::ostream& out = std::cout);
 
   /// The tensor's memory has a category of the user's own from now on, whatever becomes of the tensor. Throws for a
@@ -181,12 +181,12 @@ class MemTracker {
   };
   Footprint footprint();
 
-  // --- What track_external finds.
-  void module(torch::nn::Module& module);
-  void optimizer(nn::StepObservable& optimizer);
-  void stock_optimizer(torch::optim::Optimizer& optimizer);
-  void tensor(const at::Tensor& tensor);
-  void value(const c10::IValue& value);
+  // --- What track_external finds: one thing at a time.
+  void track_module(torch::nn::Module& module);
+  void track_optimizer(nn::StepObservable& optimizer);
+  void track_stock_optimizer(torch::optim::Optimizer& optimizer);
+  void track_tensor(const at::Tensor& tensor);
+  void track_value(const c10::IValue& value);
 
  protected:
   std::shared_ptr<Impl> impl_;

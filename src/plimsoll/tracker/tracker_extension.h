@@ -4,6 +4,9 @@
 
 #include <cstddef>
 
+#include "plimsoll/ledger/ledger.h"
+#include "plimsoll/tracker/explain/explanation.h"
+
 namespace plimsoll {
 
 /// What a tracker for more than modules and optimizers does besides, while the MemTracker does its own.
@@ -17,6 +20,10 @@ class TrackerExtension {
   virtual void after_recomputed_forward(torch::nn::Module& module) = 0;
   /// An optimizer has stepped, and its state is named.
   virtual void after_step() = 0;
+  /// Explains a peak by the stages of modules, too. REQUIRES: the peak's contents are kept, and its step is that of the
+  /// run's peak or of the first state's. Called with the books' lock held.
+  virtual Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger,
+                              const OwnerNames& names) const = 0;
   /// How many things it keeps. Called with the books' lock held.
   virtual std::size_t entries() const = 0;
 

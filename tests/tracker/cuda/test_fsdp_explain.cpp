@@ -7,6 +7,7 @@
 #include "plimsoll/fsdp/fsdp_module.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/optim/sgd.h"
+#include "plimsoll/report/text/causes.h"
 #include "tracker/cuda/fsdp_row.h"
 
 namespace plimsoll::row {
@@ -15,7 +16,7 @@ namespace {
 
 constexpr auto P = kWhole, S = kShard;
 
-/// The one cause of that category and why; an empty one where there is none.
+/// The cause with this category and reason; an empty one if the explanation has no such cause.
 Cause cause(const Explanation& explanation, const std::string& category, const std::string& why) {
   for (const auto& found : explanation.causes) {
     if (found.category == category && found.why == why) return found;
@@ -24,17 +25,17 @@ Cause cause(const Explanation& explanation, const std::string& category, const s
 }
 
 std::int64_t sum(const Explanation& explanation) {
-  std::int64_t bytes = 0;
+  Bytes bytes = 0;
   for (const auto& found : explanation.causes) {
-    std::int64_t of_owners = 0;
+    Bytes of_owners = 0;
     for (const auto& [owner, owned] : found.owners) of_owners += owned;
     CHECK(of_owners == found.bytes);
     bytes += found.bytes;
   }
-  return bytes;
+  return static_cast<std::int64_t>(bytes);
 }
 
-using Owners = std::vector<std::pair<std::string, std::int64_t>>;
+using Owners = std::vector<std::pair<std::string, Bytes>>;
 
 }  // namespace
 
@@ -52,11 +53,11 @@ TEST_CASE("the peak of a backward is explained to the byte, by what is current, 
   CHECK(found.phase == "backward");
   CHECK(found.module == Row::name(1));
   CHECK(found.stage == "backward");
-  CHECK(found.total == tracker.snapshot(SnapshotKind::Peak).at(kGpu).total());
+  CHECK(found.total == tracker.snapshot(SnapshotKind::kPeak).at(kGpu).total());
   CHECK(sum(found) == found.total);
   const auto whole = cause(found, "Unsharded Param", "whole because its backward runs");
   CHECK(whole.owners == Owners{{Row::name(1), P}});
-  CHECK(whole.sentence == "256.00 KiB Unsharded Param of Sequential.1: whole because its backward runs.");
+  CHECK(report::sentence(whole) == "256.00 KiB Unsharded Param of Sequential.1: whole because its backward runs.");
   CHECK(cause(found, "All Gather", "prefetched while Sequential.1 runs").owners == Owners{{Row::name(0), P}});
   CHECK(cause(found, "Reduce Scatter", "a reduce-scatter in flight").owners == Owners{{Row::name(2), P}});
   CHECK(cause(found, "Temp", "gradients of whole parameters, as they are computed").owners ==
@@ -65,11 +66,11 @@ TEST_CASE("the peak of a backward is explained to the byte, by what is current, 
         Owners{{Row::name(2), S}, {Row::name(3), S}});
   const auto shards = cause(found, "Sharded Param", "this rank's shards");
   CHECK(shards.bytes == 4 * S);
-  CHECK(shards.sentence ==
+  CHECK(report::sentence(shards) ==
         "128.00 KiB Sharded Param of 4 modules, 32.00 KiB each (Sequential.0 … Sequential.3): this rank's shards.");
   CHECK(cause(found, "Inputs", "the batch").bytes == 4 * kDim * 4);
   const auto activations = cause(found, "Activation", "saved for backward, recomputed, or held by outputs");
-  CHECK(activations.sentence ==
+  CHECK(report::sentence(activations) ==
         "5.00 KiB Activation of Sequential.0, and 1.00 KiB of no module: saved for backward, recomputed, or held by "
         "outputs.");
 }
@@ -227,7 +228,7 @@ TEST_CASE("the step in which optimizer state first appears has an explanation of
   CHECK(cause(*found, "OptState", "state of the optimizer").bytes == 2 * 4 * S);
   const auto temporaries = cause(*found, "Temp", "temporaries of the optimizer's step");
   CHECK(temporaries.owners == Owners{{"AdamW", 4 * S}});
-  CHECK(temporaries.sentence ==
+  CHECK(report::sentence(temporaries) ==
         "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 allocations, one for each shard).");
 }
 
@@ -318,12 +319,11 @@ TEST_CASE("an explanation is text: when, and a sentence for each cause") {
       .phase = "backward",
       .module = "Net.layers.1",
       .stage = "post-backward",
-      .causes = {{.bytes = 2 << 20, .category = "A", .why = "", .owners = {}, .sentence = "First."},
-                 {.bytes = 1 << 20, .category = "B", .why = "", .owners = {}, .sentence = "Second."}}};
+      .causes = {{.bytes = 2 << 20, .category = "A", .why = "first"}, {.bytes = 1 << 20, .category = "B", .why = ""}}};
   CHECK(to_text(explanation) ==
         "3.00 MiB on cuda:0, in step 2, post-backward of Net.layers.1 (reserved then: 4.00 MiB)\n"
-        "  First.\n"
-        "  Second.\n");
+        "  2.00 MiB A: first.\n"
+        "  1.00 MiB B.\n");
   std::ostringstream out;
   out << explanation;
   CHECK(out.str() == to_text(explanation));

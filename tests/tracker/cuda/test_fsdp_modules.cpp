@@ -241,8 +241,8 @@ TEST_CASE("modulewise snapshots are shown of FSDP modules, to a depth, without c
     row.loss(batch);
   }
   std::ostringstream shallow, deep;
-  tracker.display_modulewise_snapshots({.depth = 1, .unit = Unit::KiB, .layout = Layout::Table}, shallow);
-  tracker.display_modulewise_snapshots({.depth = 2, .unit = Unit::KiB, .layout = Layout::Table}, deep);
+  tracker.display_modulewise_snapshots({.depth = 1, .unit = ByteUnit::kKiB, .layout = Layout::kTable}, shallow);
+  tracker.display_modulewise_snapshots({.depth = 2, .unit = ByteUnit::kKiB, .layout = Layout::kTable}, deep);
   CHECK(shallow.str().find("Module: Sequential\n") != std::string::npos);
   CHECK(shallow.str().find("Module: Sequential.0") == std::string::npos);
   CHECK(deep.str().find("Module: Sequential.0") != std::string::npos);

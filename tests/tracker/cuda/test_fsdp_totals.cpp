@@ -118,7 +118,7 @@ TEST_CASE("at every stage of every FSDP module the total of a GPU is what its al
           std::int64_t explained = 0;
           for (const auto& cause : explanation.causes) explained += cause.bytes;
           CHECK(explained == explanation.total);
-          CHECK(explanation.total == tracker.snapshot(SnapshotKind::Peak).at("cuda:0").total());
+          CHECK(explanation.total == tracker.snapshot(SnapshotKind::kPeak).at("cuda:0").total());
         });
   }
 }
@@ -136,7 +136,7 @@ TEST_CASE("the device's books stand side by side: active, reserved, and what is 
         training->run(0, [](int, const auto&) {});
         const auto books = tracker.device_books("cuda:0");
         CHECK(books.active.current == active_bytes());
-        CHECK(books.active.peak == tracker.snapshot(SnapshotKind::Peak).at("cuda:0").total());
+        CHECK(books.active.peak == tracker.snapshot(SnapshotKind::kPeak).at("cuda:0").total());
         const auto stats = allocator::getDeviceStats(0);
         CHECK(books.reserved.current == stats.reserved_bytes[0].current);
         CHECK(books.reserved.peak == stats.reserved_bytes[0].peak);

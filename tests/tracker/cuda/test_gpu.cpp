@@ -120,7 +120,7 @@ TEST_CASE("a GPU's categories are in the allocator's rounded bytes") {
   const auto alive = tracker.alive_at_peak("cuda:0");
   CHECK(std::accumulate(alive.begin(), alive.end(), std::int64_t{0}, [](auto sum, const auto& tensor) {
           return sum + tensor.bytes;
-        }) == tracker.snapshot(SnapshotKind::Peak).at("cuda:0").total());
+        }) == tracker.snapshot(SnapshotKind::kPeak).at("cuda:0").total());
   CHECK(tracker.reserved("cuda:0") >= static_cast<Bytes>(before + 512));
   CHECK(tracker.reserved("nowhere") == 0);
 }

@@ -44,7 +44,7 @@ Json track(Training& training, int rank) {
     training.watched_step(batch,
                           [&](const std::string& point) { found["points"][point] = to_value(tracker.snapshot()); });
   }
-  found["peak"] = to_value(tracker.snapshot(SnapshotKind::Peak));
+  found["peak"] = to_value(tracker.snapshot(SnapshotKind::kPeak));
   for (const auto& module : tracker.fsdp_module_stats()) {
     auto& states = found["modules"][module.fqn] = Json::object();
     for (const auto& [state, snapshots] : module.snapshots) {

@@ -70,7 +70,7 @@ Json run(Model model, const std::string& optimizer_name, at::Tensor batch, at::D
     optimizer->zero_grad();
     look("zero_grad");
   }
-  result["peak"] = to_value(tracker.snapshot(SnapshotKind::Peak));
+  result["peak"] = to_value(tracker.snapshot(SnapshotKind::kPeak));
   for (const auto& module : tracker.module_stats()) {
     auto& entry = result["modules"][module.fqn];
     entry["parameter"] = module.parameter_bytes;

@@ -1,39 +1,12 @@
 #include "plimsoll/report/text/amounts.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstdio>
 
-#include "plimsoll/base/errors.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
-namespace {
-
-constexpr std::array<std::string_view, 4> kUnitNames{"B", "KiB", "MiB", "GiB"};
-
-bool same_letters(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-}  // namespace
-
-ByteUnit parse_byte_unit(std::string_view text) {
-  for (std::size_t i = 0; i < kUnitNames.size(); ++i) {
-    if (same_letters(text, kUnitNames[i])) return static_cast<ByteUnit>(i);
-  }
-  throw InvalidArgument("'" + std::string(text) + "' is not a unit of memory: write B, KiB, MiB or GiB");
-}
-
-std::string Amounts::operator()(Bytes bytes) const {
-  if (!unit_) return format_bytes(bytes);
-  if (*unit_ == ByteUnit::kB) return std::to_string(bytes) + " B";
-  const auto index = static_cast<std::size_t>(*unit_);
-  const double in_unit = static_cast<double>(bytes) / static_cast<double>(Bytes{1} << (10 * index));
-  return decimal(in_unit, "%.2f ") + std::string(kUnitNames[index]);
-}
+std::string Amounts::operator()(Bytes bytes) const { return unit_ ? format_bytes(bytes, *unit_) : format_bytes(bytes); }
 
 std::string Amounts::change(Bytes before, Bytes after) const {
   if (before == after) return "0 B";

@@ -10,10 +10,8 @@
 /// Numbers as a reader of a report sees them.
 namespace plimsoll::report {
 
-enum class ByteUnit : std::uint8_t { kB, kKiB, kMiB, kGiB };
-
-/// "B", "KiB", "MiB" or "GiB", in any case. Throws InvalidArgument that quotes `text` and lists them.
-ByteUnit parse_byte_unit(std::string_view text);
+using plimsoll::ByteUnit;
+using plimsoll::parse_byte_unit;
 
 /// Writes bytes: in one unit, or without one in the largest that keeps each number at or above one (`format_bytes`).
 class Amounts {

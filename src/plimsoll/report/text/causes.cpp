@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/categories.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
@@ -37,7 +38,7 @@ std::string of_owners(const PeakCause& cause) {
 std::string clause(const PeakCause& cause) {
   std::string text = cause.category + of_owners(cause);
   if (!cause.why.empty()) text += ": " + cause.why;
-  if (cause.category == "Temp") {
+  if (cause.category == category::kTemp.name) {
     text += " (" + counted(cause.allocations, "allocation") + (cause.one_per_shard ? ", one for each shard)" : ")");
   }
   return text + ".";

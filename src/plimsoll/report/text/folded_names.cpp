@@ -98,6 +98,23 @@ std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows) {
   return folding.result;
 }
 
+std::string folded_list(const std::vector<std::string>& names) {
+  std::string list;
+  for (std::size_t first = 0; first < names.size();) {
+    const auto begin = numbered(names[first]);
+    std::size_t last = first;
+    while (begin && last + 1 < names.size()) {
+      const auto next = numbered(names[last + 1]);
+      if (!next || next->prefix != begin->prefix || next->number != begin->number + (last + 1 - first)) break;
+      ++last;
+    }
+    list += (list.empty() ? "" : ", ") + names[first];
+    if (last > first) list += "-" + std::to_string(numbered(names[last])->number);
+    first = last + 1;
+  }
+  return list;
+}
+
 bool same_but_for_rests(Bytes a, Bytes b) { return (a > b ? a - b : b - a) <= Bytes{1} << 20; }
 
 }  // namespace plimsoll::report

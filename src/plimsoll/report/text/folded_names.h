@@ -25,6 +25,9 @@ struct FoldedRow {
 /// ("layers.1-30.mlp").
 std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows);
 
+/// The names with commas between; neighbours with consecutive numbers are a range: "norm, layers.8-15".
+std::string folded_list(const std::vector<std::string>& names);
+
 /// Whether two amounts are the same but for the rest of a block that the caching allocator leaves with a tensor, where
 /// it is too small to be of use: up to 1 MiB.
 bool same_but_for_rests(Bytes a, Bytes b);

@@ -1,6 +1,6 @@
 #include "plimsoll/report/text/peak_tables.h"
 
-#include "plimsoll/report/text/category_words.h"
+#include "plimsoll/base/categories.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
@@ -35,7 +35,9 @@ std::string peak_by_category(const AttributedPeak& peak, const std::string& when
   std::string text = "\nThe peak: " + when + "\n";
   Table table({{"category"}, {"bytes", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
   for (const CategoryBytes& entry : peak.categories) {
-    table.add({entry.category, amounts(entry.bytes), share(entry.bytes, peak.active), category_words(entry.category)});
+    const Category* const known = find_category(entry.category);
+    table.add({entry.category, amounts(entry.bytes), share(entry.bytes, peak.active),
+               std::string(known == nullptr ? "" : known->words)});
   }
   return table.empty() ? text : text + table.render();
 }

@@ -5,9 +5,8 @@
 #include <optional>
 #include <tuple>
 
-#include "plimsoll/base/bytes.h"
-#include "plimsoll/tracker/display.h"
-#include "plimsoll/tracker/fsdp/fsdp_categories.h"
+#include "plimsoll/base/categories.h"
+#include "plimsoll/base/natural_order.h"
 
 namespace plimsoll {
 
@@ -16,27 +15,6 @@ namespace {
 using fsdp::Stage;
 namespace categories = ledger::categories;
 namespace phases = ledger::phases;
-namespace names = fsdp_categories;
-
-/// Categories that have one reason only.
-constexpr std::pair<std::string_view, std::string_view> kAlways[] = {
-    {names::kAllGatherInput, "shards on their way into an all-gather"},
-    {names::kAllGatherCopyOut, "gathered shards that are laid out anew"},
-    {names::kReduceScatterOutput, "this rank's part of a reduce-scatter, not yet a gradient"},
-    {names::kAllReduce, "reduced among replicas, and kept until that is over"},
-    {names::kPartialGrad, "wait for the all-reduce of a later backward"},
-    {names::kAccumulatedGrad, "kept whole by backwards without gradient sync"},
-    {names::kPostForwardShard, "what reshard_after_forward keeps for backward"},
-    {names::kShardedParam, "this rank's shards"},
-    {names::kShardedGrad, "gradients of this rank's shards"},
-    {names::kOptState, "state of the optimizer"},
-    {"Optstate", "state of the optimizer"},
-    {names::kInputs, "the batch"},
-    {"Parameter", "parameters that are not sharded"},
-    {"Gradient", "gradients of parameters that are not sharded"},
-    {"Workspace", "where cuBLAS works"},
-    {"Other", "made before training began, or outside of tracking"},
-};
 
 const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";
 
@@ -66,37 +44,35 @@ std::string_view place(Stage stage) {
 class Reasons {
  public:
   Reasons(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages, const FSDPMembers& members,
-          const NamedAs& named_as)
-      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), named_as_(named_as) {}
+          const NamedAs& named_as, const OwnerNames& names)
+      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), named_as_(named_as), names_(names) {}
 
   struct Reason {
     std::string why;
-    std::string owner;  ///< Whose it is said to be.
+    std::string owner;
   };
 
   Reason of(const ledger::Allocation& allocation) const {
     const auto category = ledger_.name(allocation.category);
     const auto standing = stages_[allocation.owner];
     const std::string owner(ledger_.name(allocation.owner));
-    if (category == names::kUnshardedParam) return {unsharded(standing), owner};
-    if (category == names::kAllGather) return {gathered(allocation.owner, standing), owner};
-    if (category == names::kReduceScatter) return {reduced(standing), owner};
-    if (category == names::kUnshardedGrad) return {whole_gradients(standing), owner};
+    if (category == category::kUnshardedParam.name) return {unsharded(standing), owner};
+    if (category == category::kAllGather.name) return {gathered(allocation.owner, standing), owner};
+    if (category == category::kReduceScatter.name) return {reduced(standing), owner};
+    if (category == category::kUnshardedGrad.name) return {whole_gradients(standing), owner};
     if (allocation.category == categories::kActivation) return {activations(), fsdp_module_of(owner)};
     if (allocation.category == categories::kTemp) return temporaries(allocation, owner);
     if (allocation.category == categories::kBuffer) return {"buffers of modules", fsdp_module_of(owner)};
     if (members_.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
     if (members_.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
-    for (const auto& [name, why] : kAlways) {
-      if (category == name) return {std::string(why), owner};
-    }
-    return {"so called by the user", owner};
+    const auto* const known = find_category(category);
+    return {known == nullptr ? "so called by the user" : std::string(known->why), owner};
   }
 
  private:
   bool in(ledger::PhaseId phase) const { return peak_.phase == phase; }
 
-  std::string running() const { return stages_.running ? std::string(ledger_.name(*stages_.running)) : ""; }
+  std::string running() const { return stages_.running ? names_(std::string(ledger_.name(*stages_.running))) : ""; }
 
   static std::string unsharded(const std::optional<Standing>& standing) {
     if (!standing || standing->stage == Stage::kUnshardByHand) return "unsharded by hand";
@@ -141,11 +117,12 @@ class Reasons {
     // The last thing that was made may have got its name after the peak.
     const auto since = named_as_(allocation.id);
     const auto became = since ? ledger_.name(since->category) : std::string_view();
-    if (became == names::kUnshardedGrad || became == names::kAccumulatedGrad) {
+    if (became == category::kUnshardedGrad.name || became == category::kAccumulatedGrad.name) {
       return {"gradients of whole parameters, as they are computed", std::string(ledger_.name(since->owner))};
     }
-    if (became == names::kOptState || became == ledger_.name(categories::kOptstate))
+    if (find_category(became) == find_category(category::kOptState.name)) {
       return {"state of the optimizer, as it is made", std::string(ledger_.name(since->owner))};
+    }
     if (in(phases::kOptimizer)) return {kOptimizerTemporaries, owner};
     return {"gradients of activations, and temporaries", fsdp_module_of(owner)};
   }
@@ -166,12 +143,13 @@ class Reasons {
   const Stages& stages_;
   const FSDPMembers& members_;
   const NamedAs& named_as_;
+  const OwnerNames& names_;
 };
 
 }  // namespace
 
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
-                    const FSDPMembers& members, const NamedAs& named_as) {
+                    const FSDPMembers& members, const NamedAs& named_as, const OwnerNames& names) {
   Explanation explanation{.device = std::string(ledger.name(peak.device)),
                           .total = static_cast<std::int64_t>(peak.balance.total()),
                           .reserved = static_cast<std::int64_t>(peak.reserved),
@@ -182,7 +160,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
                           .causes = {}};
   const bool in_pass = peak.phase == phases::kForward || peak.phase == phases::kBackward;
   if (in_pass && stages.running) {
-    explanation.module = ledger.name(*stages.running);
+    explanation.module = names(std::string(ledger.name(*stages.running)));
     explanation.stage = place(stages[*stages.running]->stage);
   }
 
@@ -193,10 +171,10 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
   std::size_t shards = 0;
-  const Reasons reasons(ledger, peak, stages, members, named_as);
+  const Reasons reasons(ledger, peak, stages, members, named_as, names);
   for (const auto& allocation : ledger.contents(peak).allocations) {
     if (allocation.bytes == 0) continue;
-    if (ledger.name(allocation.category) == names::kShardedParam) ++shards;
+    if (ledger.name(allocation.category) == category::kShardedParam.name) ++shards;
     auto [why, owner] = reasons.of(allocation);
     auto& sum = sums[{std::string(ledger.name(allocation.category)), std::move(why)}];
     sum.bytes += allocation.bytes;
@@ -211,6 +189,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
     std::sort(cause.owners.begin(), cause.owners.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : natural_less(a.first, b.first);
     });
+    for (auto& [name, bytes] : cause.owners) name = names(name);
   }
   std::stable_sort(explanation.causes.begin(), explanation.causes.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

@@ -16,11 +16,11 @@ namespace plimsoll {
 /// The paths of the modules under fully_shard, each with the owner that FSDP's memory for it has.
 using FSDPMembers = std::vector<std::pair<std::string, ledger::OwnerId>>;
 
-/// What an allocation was named as, at the instant or since.
+/// The latest category and owner of an allocation, which it may have got after the peak.
 using NamedAs = std::function<std::optional<AllocationClassifier::Class>(ledger::AllocationId)>;
 
-/// Takes what was alive at the peak apart by why it was. `stages` is where the FSDP modules were then.
+/// Groups the live bytes of the peak by category and reason. `stages` has the stage of each FSDP module at the peak.
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
-                    const FSDPMembers& members, const NamedAs& named_as);
+                    const FSDPMembers& members, const NamedAs& named_as, const OwnerNames& names);
 
 }  // namespace plimsoll

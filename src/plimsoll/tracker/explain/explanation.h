@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -9,6 +10,10 @@
 #include "plimsoll/report/attribution.h"
 
 namespace plimsoll {
+
+/// The name that an explanation uses for an owner in the ledger: for users, the path below the root.
+using OwnerNames = std::function<std::string(const std::string&)>;
+inline std::string as_in_ledger(const std::string& owner) { return owner; }
 
 /// Live bytes of one category with one reason. report::sentence() renders one.
 using Cause = report::PeakCause;

@@ -40,7 +40,7 @@ RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type) {
 
 // Here, so that whoever does not ask links nothing of process groups.
 RankPeak FSDPMemTracker::worst_rank() {
-  return highest_of_ranks(snapshot(SnapshotKind::Peak),
+  return highest_of_ranks(snapshot(SnapshotKind::kPeak),
                           c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true));
 }
 

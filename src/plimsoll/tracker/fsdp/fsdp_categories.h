@@ -3,31 +3,18 @@
 #include <array>
 #include <string_view>
 
+#include "plimsoll/base/categories.h"
 #include "plimsoll/fsdp/memory_use.h"
 
-/// The categories of FSDPMemTracker that MemTracker has not; torch's names where torch has them.
+/// The category of each fsdp::MemoryUse.
 namespace plimsoll::fsdp_categories {
 
-inline constexpr std::string_view kShardedParam = "Sharded Param";
-inline constexpr std::string_view kUnshardedParam = "Unsharded Param";
-inline constexpr std::string_view kAllGatherInput = "All Gather Input";
-inline constexpr std::string_view kAllGather = "All Gather";
-inline constexpr std::string_view kAllGatherCopyOut = "All Gather Copy-Out";
-inline constexpr std::string_view kPostForwardShard = "Post-Forward Shard";
-inline constexpr std::string_view kUnshardedGrad = "Unsharded Grad";
-inline constexpr std::string_view kAccumulatedGrad = "Accumulated Grad";
-inline constexpr std::string_view kReduceScatter = "Reduce Scatter";
-inline constexpr std::string_view kReduceScatterOutput = "Reduce Scatter Output";
-inline constexpr std::string_view kAllReduce = "All Reduce";
-inline constexpr std::string_view kPartialGrad = "Partial Grad";
-inline constexpr std::string_view kShardedGrad = "Sharded Grad";
-inline constexpr std::string_view kOptState = "OptState";
-inline constexpr std::string_view kInputs = "Inputs";
-
-/// By fsdp::MemoryUse.
 inline constexpr auto kOfUse = std::to_array<std::string_view>(
-    {kShardedParam, kUnshardedParam, kAllGatherInput, kAllGather, kAllGatherCopyOut, kPostForwardShard, kUnshardedGrad,
-     kAccumulatedGrad, kReduceScatter, kReduceScatterOutput, kAllReduce, kPartialGrad, kShardedGrad});
-static_assert(kOfUse.size() == fsdp::kMemoryUses && kOfUse.back() == kShardedGrad);
+    {category::kShardedParam.name, category::kUnshardedParam.name, category::kAllGatherInput.name,
+     category::kAllGather.name, category::kAllGatherCopyOut.name, category::kPostForwardShard.name,
+     category::kUnshardedGrad.name, category::kAccumulatedGrad.name, category::kReduceScatter.name,
+     category::kReduceScatterOutput.name, category::kAllReduce.name, category::kPartialGrad.name,
+     category::kShardedGrad.name});
+static_assert(kOfUse.size() == fsdp::kMemoryUses && kOfUse.back() == category::kShardedGrad.name);
 
 }  // namespace plimsoll::fsdp_categories

@@ -48,8 +48,8 @@ FSDPWatch::FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, Watched
     : runtime_(std::move(runtime)), books_(books), tensors_(tensors), modules_(modules) {
   std::transform(fsdp_categories::kOfUse.begin(), fsdp_categories::kOfUse.end(), categories_.begin(),
                  [&](std::string_view name) { return books_.category(name); });
-  state_category_ = books_.category(fsdp_categories::kOptState);
-  inputs_category_ = books_.category(fsdp_categories::kInputs);
+  state_category_ = books_.category(category::kOptState.name);
+  inputs_category_ = books_.category(category::kInputs.name);
   tensors_.leave_to(this, state_category_);
   books_.set_classifier(this);
   runtime_->listen(*this);
@@ -238,9 +238,9 @@ void FSDPWatch::after_step() {
   });
 }
 
-Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& ledger) const {
-  return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_,
-                           [this](ledger::AllocationId id) { return books_.named_since(id); });
+Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& ledger, const OwnerNames& names) const {
+  const auto named_since = [this](ledger::AllocationId id) { return books_.named_since(id); };
+  return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_, named_since, names);
 }
 
 }  // namespace plimsoll

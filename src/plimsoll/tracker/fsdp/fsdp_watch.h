@@ -51,8 +51,7 @@ class FSDPWatch final : public FSDPRuntime::Listener,
 
   // --- REQUIRES: within books.with_ledger.
   FSDPRecords records;
-  /// REQUIRES: the peak's contents are kept, and its step is that of the run's peak or of the first state's.
-  Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger) const;
+  Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger, const OwnerNames& names) const override;
   const ledger::RetainedPeak& first_state_peak() const { return first_state_peak_; }
   std::size_t entries() const override { return records.entries() + log_.entries(); }
 

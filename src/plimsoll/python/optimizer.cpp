@@ -1,8 +1,8 @@
-#include "plimsoll/python/py_optimizer.h"
+#include "plimsoll/python/optimizer.h"
 
 #include <torch/csrc/autograd/python_variable.h>
 
-#include "plimsoll/python/py_tensors.h"
+#include "plimsoll/python/tensors.h"
 
 namespace plimsoll::python {
 

@@ -1,9 +1,9 @@
-#include "plimsoll/python/py_tensors.h"
+#include "plimsoll/python/tensors.h"
 
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "plimsoll/capture/holders.h"
-#include "plimsoll/python/py_errors.h"
+#include "plimsoll/python/errors.h"
 
 namespace plimsoll::python {
 namespace {

@@ -1,8 +1,8 @@
-#include "plimsoll/python/py_values.h"
+#include "plimsoll/python/values.h"
 
 #include <torch/csrc/DynamicTypes.h>
 
-#include "plimsoll/python/py_module.h"
+#include "plimsoll/python/module.h"
 #include "plimsoll/report/text/causes.h"
 
 namespace plimsoll::python {

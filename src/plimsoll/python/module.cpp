@@ -1,4 +1,4 @@
-#include "plimsoll/python/py_module.h"
+#include "plimsoll/python/module.h"
 
 #include <torch/csrc/autograd/python_variable.h>
 

@@ -1,10 +1,9 @@
-#include "plimsoll/python/py_mod_tracker.h"
-
 #include <memory>
 #include <utility>
 
-#include "plimsoll/python/py_hooks.h"
-#include "plimsoll/python/py_module.h"
+#include "plimsoll/python/bind.h"
+#include "plimsoll/python/hooks.h"
+#include "plimsoll/python/module.h"
 #include "plimsoll/tracker/module_tracker.h"
 
 namespace plimsoll::python {

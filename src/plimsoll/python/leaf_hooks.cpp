@@ -1,5 +1,3 @@
-#include "plimsoll/python/py_leaf_hooks.h"
-
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -7,7 +5,8 @@
 #include <utility>
 
 #include "plimsoll/nn/hooks/autograd_hooks.h"
-#include "plimsoll/python/py_errors.h"
+#include "plimsoll/python/bind.h"
+#include "plimsoll/python/errors.h"
 
 namespace plimsoll::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "plimsoll/python/py_fsdp.h"
+#include "plimsoll/python/fsdp.h"
 
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -13,8 +13,8 @@
 #include "plimsoll/base/observers.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/python/by_object.h"
-#include "plimsoll/python/py_errors.h"
-#include "plimsoll/python/py_module.h"
+#include "plimsoll/python/errors.h"
+#include "plimsoll/python/module.h"
 
 namespace plimsoll::python {
 

@@ -1,4 +1,4 @@
-#include "plimsoll/python/py_hooks.h"
+#include "plimsoll/python/hooks.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "plimsoll/nn/hooks/hooks.h"
-#include "plimsoll/python/py_module.h"
-#include "plimsoll/python/py_tensors.h"
+#include "plimsoll/python/module.h"
+#include "plimsoll/python/tensors.h"
 
 namespace plimsoll::python {
 

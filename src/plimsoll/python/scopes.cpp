@@ -1,5 +1,3 @@
-#include "plimsoll/python/py_scopes.h"
-
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <optional>
@@ -7,7 +5,8 @@
 
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/hooks/hooks.h"
-#include "plimsoll/python/py_optimizer.h"
+#include "plimsoll/python/bind.h"
+#include "plimsoll/python/optimizer.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll::python {

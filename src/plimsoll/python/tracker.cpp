@@ -1,10 +1,12 @@
-#include "plimsoll/python/py_tracker.h"
+#include "plimsoll/python/tracker.h"
 
-#include "plimsoll/python/py_fsdp.h"
-#include "plimsoll/python/py_module.h"
-#include "plimsoll/python/py_optimizer.h"
-#include "plimsoll/python/py_tensors.h"
-#include "plimsoll/python/py_values.h"
+#include "plimsoll/python/fsdp.h"
+#include "plimsoll/python/module.h"
+#include "plimsoll/python/optimizer.h"
+#include "plimsoll/python/tensors.h"
+#include "plimsoll/python/values.h"
+#include "plimsoll/report/json_pieces.h"
+#include "plimsoll/tracker/attribution/attribution.h"
 
 namespace plimsoll::python {
 
@@ -32,14 +34,14 @@ void PyTracker::leave() {
 
 void PyTracker::add_root(py::handle module) { fsdp().add_root(*PyModule::of(module)); }
 
-void PyTracker::track_module(py::handle module) { tracker_->module(*PyModule::of(module)); }
+void PyTracker::track_module(py::handle module) { tracker_->track_module(*PyModule::of(module)); }
 
 void PyTracker::track_optimizer(py::object optimizer) {
   PyOptimizer observed(std::move(optimizer));
-  tracker_->optimizer(observed);
+  tracker_->track_optimizer(observed);
 }
 
-void PyTracker::track_tensor(const at::Tensor& tensor) { tracker_->tensor(tensor); }
+void PyTracker::track_tensor(const at::Tensor& tensor) { tracker_->track_tensor(tensor); }
 
 void PyTracker::track_inputs(py::handle inputs) {
   FoundTensors found;
@@ -48,7 +50,7 @@ void PyTracker::track_inputs(py::handle inputs) {
 }
 
 py::dict PyTracker::snapshot(bool peak) {
-  return value_of(tracker_->snapshot(peak ? SnapshotKind::Peak : SnapshotKind::Current));
+  return value_of(tracker_->snapshot(peak ? SnapshotKind::kPeak : SnapshotKind::kCurrent));
 }
 
 py::list PyTracker::module_stats() { return values_of(tracker_->module_stats()); }
@@ -95,6 +97,15 @@ py::object PyTracker::explain_first_state() {
   return explanation ? py::object(value_of(*explanation)) : py::none();
 }
 
+std::string PyTracker::attribution(const std::string& device, const std::vector<Entry>& modules,
+                                   std::vector<std::string> wrappers, int depth) {
+  ModuleTree tree{.modules = {}, .wrappers = std::move(wrappers)};
+  for (const auto& [name, type, fsdp_unit, parameters] : modules) {
+    tree.modules.push_back({name, type, fsdp_unit, parameters});
+  }
+  return report::to_json(plimsoll::attribution(*tracker_, device, tree, depth));
+}
+
 py::dict PyTracker::device_books(const std::string& device) { return value_of(tracker_->device_books(device)); }
 
 void PyTracker::categorise(const at::Tensor& tensor, const std::string& category) {
@@ -129,6 +140,7 @@ void bind_trackers(py::module_& module) {
       .def("phase_peaks", &PyTracker::phase_peaks)
       .def("explain", &PyTracker::explain, "device"_a)
       .def("explain_first_state", &PyTracker::explain_first_state)
+      .def("attribution", &PyTracker::attribution, "device"_a, "modules"_a, "wrappers"_a, "depth"_a)
       .def("device_books", &PyTracker::device_books, "device"_a)
       .def("categorise", &PyTracker::categorise, "tensor"_a, "category"_a)
       .def("parents", &PyTracker::parents)

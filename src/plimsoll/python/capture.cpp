@@ -1,12 +1,12 @@
-#include "plimsoll/python/py_capture.h"
+#include "plimsoll/capture/capture.h"
 
 #include <torch/csrc/DynamicTypes.h>
 
 #include <cstdint>
 
-#include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/cuda_trace.h"
 #include "plimsoll/capture/noted_storages.h"
+#include "plimsoll/python/bind.h"
 
 namespace plimsoll::python {
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 #include "plimsoll/tracker/mem_tracker.h"
@@ -41,6 +43,11 @@ class PyTracker {
   /// Of the device; where FSDP modules are followed, of what the root computes on.
   py::object explain(const std::string& device);
   py::object explain_first_state();
+  /// Name, class, whether fully_shard was applied, number of parameters.
+  using Entry = std::tuple<std::string, std::string, bool, std::uint64_t>;
+  /// The JSON of plimsoll::attribution. Parents come before children.
+  std::string attribution(const std::string& device, const std::vector<Entry>& modules,
+                          std::vector<std::string> wrappers, int depth);
   py::dict device_books(const std::string& device);
   void categorise(const at::Tensor& tensor, const std::string& category);
   std::set<std::string> parents() const { return tracker_->parents(); }
