@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/capture/registry.h"
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 
@@ -19,7 +19,7 @@ TEST_CASE("a defect is thrown by the next snapshot, once, and tracking goes on")
 }
 
 TEST_CASE("what the ledger finds wrong is thrown too") {
-  Books books({}, nullptr);
+  TrackedLedger books({}, nullptr);
   books.freed(ledger::AllocationId{123456789});
   CHECK_THROWS_WITH_AS(books.throw_defect(), doctest::Contains("123456789"), c10::Error);
   books.throw_defect();

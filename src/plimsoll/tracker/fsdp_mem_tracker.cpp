@@ -12,7 +12,7 @@ namespace plimsoll {
 
 FSDPMemTracker::FSDPMemTracker(std::unique_ptr<FSDPRuntime> runtime, const MemTrackerOptions& options)
     : MemTracker(options),
-      watch_(std::make_unique<FSDPWatch>(std::move(runtime), impl_->books, *impl_->tensors, impl_->modules)) {
+      watch_(std::make_unique<FSDPWatch>(std::move(runtime), impl_->tracked, *impl_->tensors, impl_->modules)) {
   impl_->extension = watch_.get();
 }
 
@@ -23,7 +23,7 @@ void FSDPMemTracker::add_root(fsdp::ModuleRef root) { watch_->add_root(*root); }
 // --- Inputs --------------------------------------------------------------------------------------------------------
 
 void FSDPMemTracker::InputVisitor::track_tensor(const at::Tensor& tensor) {
-  tracker.impl_->books.name_tensor(tensor, tracker.watch_->inputs_category(), ledger::kNoOwner);
+  tracker.impl_->tracked.name_tensor(tensor, tracker.watch_->inputs_category(), ledger::kNoOwner);
 }
 
 void FSDPMemTracker::InputVisitor::track_value(const c10::IValue& value) {
@@ -50,7 +50,7 @@ void FSDPMemTracker::InputVisitor::track_stock_optimizer(torch::optim::Optimizer
 // --- Looking -------------------------------------------------------------------------------------------------------
 
 std::vector<FSDPModuleStats> FSDPMemTracker::fsdp_module_stats() {
-  return impl_->books.with_ledger(
+  return impl_->tracked.with_ledger(
       [&](const ledger::Ledger& ledger) { return watch_->records.stats(impl_->records, ledger); });
 }
 
@@ -63,7 +63,7 @@ FSDPModuleStats FSDPMemTracker::fsdp_module_stats(std::string_view fqn) {
 
 void FSDPMemTracker::reset_mod_stats() {
   MemTracker::reset_mod_stats();
-  impl_->books.with_ledger([&](const ledger::Ledger&) { watch_->records.clear(); });
+  impl_->tracked.with_ledger([&](const ledger::Ledger&) { watch_->records.clear(); });
 }
 
 void FSDPMemTracker::display_modulewise_snapshots(const ModulewiseDisplay& display, std::ostream& out) {
@@ -71,10 +71,10 @@ void FSDPMemTracker::display_modulewise_snapshots(const ModulewiseDisplay& displ
 }
 
 Explanation FSDPMemTracker::explain() {
-  auto& books = impl_->books;
-  books.refresh();
-  books.throw_defect();
-  return books.with_ledger([&](const ledger::Ledger& ledger) {
+  auto& tracked = impl_->tracked;
+  tracked.refresh();
+  tracked.throw_defect();
+  return tracked.with_ledger([&](const ledger::Ledger& ledger) {
     const auto peaks = impl_->run_peaks(ledger);
     const auto device = watch_->device();
     const auto peak =
@@ -87,9 +87,9 @@ Explanation FSDPMemTracker::explain() {
 }
 
 std::optional<Explanation> FSDPMemTracker::explain_first_state() {
-  impl_->books.refresh();
-  impl_->books.throw_defect();
-  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) -> std::optional<Explanation> {
+  impl_->tracked.refresh();
+  impl_->tracked.throw_defect();
+  return impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) -> std::optional<Explanation> {
     const auto& peak = watch_->first_state_peak();
     if (!peak) return std::nullopt;
     return watch_->explain(*peak, ledger, as_in_ledger);

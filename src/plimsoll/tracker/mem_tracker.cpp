@@ -38,7 +38,7 @@ MemTracker::Scope::~Scope() {
   if (const auto tracker = tracker_.lock()) tracker->leave();
 }
 
-void MemTracker::set_preparing(bool preparing) { impl_->books.set_preparing(preparing); }
+void MemTracker::set_preparing(bool preparing) { impl_->tracked.set_preparing(preparing); }
 
 void MemTracker::name_apart() { impl_->modules.name_apart(); }
 
@@ -51,7 +51,7 @@ void MemTracker::track_module(torch::nn::Module& module) {
     return;
   }
   nn::require_hooks(module);
-  impl_->tensors->add(module, impl_->modules.fqn(module));
+  impl_->tensors->add(module, impl_->modules.assign_name(module));
 }
 
 void MemTracker::track_optimizer(nn::StepObservable& optimizer) {
@@ -67,7 +67,7 @@ void MemTracker::track_stock_optimizer(torch::optim::Optimizer& optimizer) {
 }
 
 void MemTracker::track_tensor(const at::Tensor& tensor) {
-  impl_->books.name_tensor(tensor, ledger::categories::kOther, ledger::kNoOwner);
+  impl_->tracked.name_tensor(tensor, ledger::categories::kOther, ledger::kNoOwner);
 }
 
 void MemTracker::track_value(const c10::IValue& value) {
@@ -90,33 +90,33 @@ void MemTracker::track_value(const c10::IValue& value) {
 void MemTracker::categorise(const at::Tensor& tensor, std::string_view category) {
   TORCH_CHECK_VALUE(!category.empty() && category != "Total", "cannot categorise a tensor as '", category,
                     "': that is no name for a category, which stands beside the Total of a device");
-  TORCH_CHECK(impl_->books.name_for_user(tensor, category), "cannot categorise a tensor as '", category,
+  TORCH_CHECK(impl_->tracked.name_for_user(tensor, category), "cannot categorise a tensor as '", category,
               "': it has no memory of an allocator's (it is undefined, empty, on meta, or made from a blob)");
 }
 
 // --- Looking -------------------------------------------------------------------------------------------------------
 
 Snapshot MemTracker::snapshot(SnapshotKind kind) {
-  auto& books = impl_->books;
-  books.refresh();
-  books.throw_defect();
+  auto& tracked = impl_->tracked;
+  tracked.refresh();
+  tracked.throw_defect();
   if (kind == SnapshotKind::kCurrent) {
-    return books.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
+    return tracked.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
   }
-  return books.with_ledger([&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
+  return tracked.with_ledger([&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
 }
 
 std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
-  auto& books = impl_->books;
-  books.refresh();
+  auto& tracked = impl_->tracked;
+  tracked.refresh();
   std::vector<LiveTensor> alive;
-  books.with_ledger([&](const ledger::Ledger& ledger) {
+  tracked.with_ledger([&](const ledger::Ledger& ledger) {
     for (const auto& peak : impl_->run_peaks(ledger)) {
       if (ledger.name(peak.device) != device) continue;
       for (const auto& allocation : ledger.contents(peak).allocations) {
         LiveTensor tensor{static_cast<std::int64_t>(allocation.bytes), std::string(ledger.name(allocation.category)),
                           std::string(ledger.name(allocation.owner)), std::nullopt, std::nullopt};
-        if (const auto* description = books.description(allocation.id)) {
+        if (const auto* description = tracked.description(allocation.id)) {
           tensor.sizes.emplace(description->sizes.begin(), description->sizes.end());
           tensor.dtype = description->dtype;
         }
@@ -129,23 +129,23 @@ std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
 }
 
 Explanation MemTracker::explain(std::string_view device, const OwnerNames& names) {
-  auto& books = impl_->books;
-  books.refresh();
-  books.throw_defect();
-  return books.with_ledger([&](const ledger::Ledger& ledger) {
+  auto& tracked = impl_->tracked;
+  tracked.refresh();
+  tracked.throw_defect();
+  return tracked.with_ledger([&](const ledger::Ledger& ledger) {
     const auto peaks = impl_->run_peaks(ledger);
     const auto peak = std::ranges::find(peaks, device, [&](const auto& one) { return ledger.name(one.device); });
     TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device,
                 " yet, and so there is nothing to explain: run a step within a scope of enter() first");
     if (impl_->extension != nullptr) return impl_->extension->explain(*peak, ledger, names);
-    const auto named_since = [&](ledger::AllocationId id) { return books.named_since(id); };
+    const auto named_since = [&](ledger::AllocationId id) { return tracked.named_since(id); };
     return plimsoll::explain(ledger, *peak, {}, {}, named_since, names);
   });
 }
 
 std::vector<StepPeak> MemTracker::step_peaks() {
-  impl_->books.refresh();
-  return impl_->books.with_ledger([](const ledger::Ledger& ledger) {
+  impl_->tracked.refresh();
+  return impl_->tracked.with_ledger([](const ledger::Ledger& ledger) {
     std::map<std::int64_t, std::vector<ledger::Peak>> by_step;
     for_each_device(ledger, [&](auto device) {
       for (const auto& peak : ledger.finished_steps(device)) by_step[peak.step].push_back(peak);
@@ -159,8 +159,8 @@ std::vector<StepPeak> MemTracker::step_peaks() {
 }
 
 std::map<std::string, Snapshot> MemTracker::phase_peaks() {
-  impl_->books.refresh();
-  return impl_->books.with_ledger([](const ledger::Ledger& ledger) {
+  impl_->tracked.refresh();
+  return impl_->tracked.with_ledger([](const ledger::Ledger& ledger) {
     std::map<std::string, Snapshot> phases;
     for (std::size_t index = 0; index < ledger.phases(); ++index) {
       const ledger::PhaseId phase{static_cast<std::uint8_t>(index)};
@@ -175,16 +175,16 @@ std::map<std::string, Snapshot> MemTracker::phase_peaks() {
 }
 
 Bytes MemTracker::reserved(std::string_view device) {
-  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+  return impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) {
     const auto id = find_device(ledger, device);
     return id ? ledger.reserved(*id) : Bytes{0};
   });
 }
 
 DeviceBooks MemTracker::device_books(std::string_view device) {
-  impl_->books.refresh();
+  impl_->tracked.refresh();
   DeviceBooks books;
-  const bool known = impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+  const bool known = impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) {
     const auto id = find_device(ledger, device);
     if (!id) return false;
     books.active.current = static_cast<std::int64_t>(ledger.balance(*id).total());
@@ -203,11 +203,11 @@ DeviceBooks MemTracker::device_books(std::string_view device) {
 }
 
 std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> MemTracker::roots() {
-  return impl_->books.with_ledger([&](const ledger::Ledger&) { return impl_->records.roots(); });
+  return impl_->tracked.with_ledger([&](const ledger::Ledger&) { return impl_->records.roots(); });
 }
 
 std::vector<ModuleStats> MemTracker::module_stats() {
-  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) { return impl_->records.stats(ledger); });
+  return impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) { return impl_->records.stats(ledger); });
 }
 
 ModuleStats MemTracker::module_stats(std::string_view fqn) {
@@ -218,7 +218,7 @@ ModuleStats MemTracker::module_stats(std::string_view fqn) {
 }
 
 void MemTracker::reset_mod_stats() {
-  impl_->books.with_ledger([&](ledger::Ledger& ledger) {
+  impl_->tracked.with_ledger([&](ledger::Ledger& ledger) {
     impl_->records.close_all(ledger);
     impl_->records.clear();
   });
@@ -234,10 +234,10 @@ void MemTracker::display_modulewise_snapshots(const ModulewiseDisplay& display, 
 
 MemTracker::Footprint MemTracker::footprint() {
   const auto watched = impl_->tensors->size();
-  impl_->books.refresh();
-  return impl_->books.with_ledger([&](const ledger::Ledger& ledger) {
+  impl_->tracked.refresh();
+  return impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) {
     const auto further = impl_->extension == nullptr ? 0 : impl_->extension->entries();
-    return Footprint{ledger.footprint().bytes, watched + impl_->books.entries() + impl_->records.entries() + further};
+    return Footprint{ledger.footprint().bytes, watched + impl_->tracked.entries() + impl_->records.entries() + further};
   });
 }
 

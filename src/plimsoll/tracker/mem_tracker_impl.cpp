@@ -18,11 +18,11 @@ int current_pass() { return torch::autograd::get_current_graph_task_id(); }
 }  // namespace
 
 MemTracker::Impl::Impl(const MemTrackerOptions& options)
-    : shared_books_(std::make_shared<Books>(ledger::Ledger::Options{.steps = options.steps}, options.log)),
-      tensors(std::make_shared<WatchedTensors>(shared_books_)) {}
+    : shared_ledger_(std::make_shared<TrackedLedger>(ledger::Ledger::Options{.steps = options.steps}, options.log)),
+      tensors(std::make_shared<WatchedTensors>(shared_ledger_)) {}
 
 MemTracker::Impl::~Impl() {
-  books.set_tracking(false);
+  tracked.set_tracking(false);
   remove_hooks();
 }
 
@@ -38,19 +38,19 @@ void MemTracker::Impl::enter() {
     if (depth_++ > 0) return;
     thread_ = std::this_thread::get_id();
   }
-  books.refresh();
+  tracked.refresh();
   tensors->look_again();
   if (extension != nullptr) extension->look_again();
   add_hooks();
   if (capture::has_other_devices()) reporting_.emplace();
-  books.with_ledger([&](ledger::Ledger& ledger) {
+  tracked.with_ledger([&](ledger::Ledger& ledger) {
     entered_ = true;
     last_peaks_.clear();
     last_peaks_reserved_.clear();
     records.close_all(ledger);
     ledger.reset_run_peak();
   });
-  books.set_tracking(true);
+  tracked.set_tracking(true);
 }
 
 void MemTracker::Impl::leave() noexcept {
@@ -61,11 +61,11 @@ void MemTracker::Impl::leave() noexcept {
       return;
     }
   }
-  books.set_tracking(false);
+  tracked.set_tracking(false);
   reporting_.reset();
   remove_hooks();
-  books.refresh();
-  books.with_ledger([&](ledger::Ledger& ledger) {
+  tracked.refresh();
+  tracked.with_ledger([&](ledger::Ledger& ledger) {
     entered_ = false;
     records.close_all(ledger);
     for_each_device(ledger, [&](auto device) {
@@ -89,10 +89,10 @@ void MemTracker::Impl::add_hooks() {
                               const auto& gradients) { after_backward(module, fqn, gradients); },
   });
   modules.on_pass_end(
-      [this](int pass) { books.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); }); });
+      [this](int pass) { tracked.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); }); });
   modules.enter();
   handles_.push_back(
-      nn::register_global_step_pre_hook([this](auto& optimizer) { books.step_entered(optimizer.optimizer_name()); }));
+      nn::register_global_step_pre_hook([this](auto& optimizer) { tracked.step_entered(optimizer.optimizer_name()); }));
   handles_.push_back(
       nn::register_global_step_post_hook([this](auto& optimizer) { after_step(optimizer); }, {.always_call = true}));
   handles_.push_back(
@@ -111,7 +111,7 @@ void MemTracker::Impl::remove_hooks() noexcept {
 
 std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
   std::int64_t bytes = 0;
-  for (const auto& tensor : tensors) bytes += books.describe(tensor);
+  for (const auto& tensor : tensors) bytes += tracked.describe(tensor);
   return bytes;
 }
 
@@ -120,7 +120,7 @@ std::pair<std::int64_t, std::int64_t> MemTracker::Impl::held_bytes(const torch::
   std::pair<std::int64_t, std::int64_t> held;
   const auto add = [&](std::int64_t& bytes, const std::vector<at::Tensor>& tensors) {
     for (const auto& tensor : tensors) {
-      if (counted.insert(tensor.unsafeGetTensorImpl()).second) bytes += books.describe(tensor);
+      if (counted.insert(tensor.unsafeGetTensorImpl()).second) bytes += tracked.describe(tensor);
     }
   };
   const std::function<void(const torch::nn::Module&)> add_all = [&](const torch::nn::Module& one) {
@@ -135,8 +135,8 @@ std::pair<std::int64_t, std::int64_t> MemTracker::Impl::held_bytes(const torch::
 void MemTracker::Impl::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
   const bool backward = ModuleTracker::is_bw();
   const bool outermost = !backward && modules.outermost();
-  const auto fqn = modules.fqn(module);
-  const bool known = books.with_ledger([&](ledger::Ledger& ledger) {
+  const auto fqn = modules.assign_name(module);
+  const bool known = tracked.with_ledger([&](ledger::Ledger& ledger) {
     const auto* record = records.find(module, ledger);
     return record != nullptr && record->fqn == fqn;
   });
@@ -150,8 +150,8 @@ void MemTracker::Impl::before_forward(torch::nn::Module& module, nn::Tensors& ar
     if (extension != nullptr) extension->before_step();
   }
   const auto inputs = described_bytes(arguments);
-  books.refresh();
-  books.with_ledger([&](ledger::Ledger& ledger) {
+  tracked.refresh();
+  tracked.with_ledger([&](ledger::Ledger& ledger) {
     if (outermost) begin_pass(ledger);
     auto& record = record_of(module, fqn, ledger);
     if (!known) std::tie(record.parameter_bytes, record.buffer_bytes) = held;
@@ -177,15 +177,15 @@ ModuleRecords::Record& MemTracker::Impl::record_of(torch::nn::Module& module, co
 /// An outermost module begins its forward, and a step may begin with it.
 void MemTracker::Impl::begin_pass(ledger::Ledger& ledger) {
   if (step_due_.exchange(false)) ledger.step_begun();
-  books.prune_descriptions();
+  tracked.prune_descriptions();
   ledger.phase(ledger::phases::kForward);
 }
 
 void MemTracker::Impl::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results) {
   const bool backward = ModuleTracker::is_bw();
   const auto outputs = described_bytes(results);
-  books.refresh();
-  books.with_ledger([&](ledger::Ledger& ledger) {
+  tracked.refresh();
+  tracked.with_ledger([&](ledger::Ledger& ledger) {
     auto* record = records.find(module, ledger);
     if (record == nullptr) return;
     if (backward) {
@@ -200,9 +200,9 @@ void MemTracker::Impl::after_forward(torch::nn::Module& module, nn::Tensors& arg
 }
 
 void MemTracker::Impl::before_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients) {
-  books.refresh();
+  tracked.refresh();
   if (module != nullptr) {
-    books.with_ledger([&](ledger::Ledger& ledger) {
+    tracked.with_ledger([&](ledger::Ledger& ledger) {
       if (ledger.current_phase() != ledger::phases::kBackward) ledger.phase(ledger::phases::kBackward);
       if (auto* record = records.find(*module, ledger)) {
         ModuleRecords::enter(*record, ModuleState::kPreBackward, current_pass(), ledger);
@@ -213,9 +213,9 @@ void MemTracker::Impl::before_backward(torch::nn::Module* module, const std::str
 }
 
 void MemTracker::Impl::after_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients) {
-  books.refresh();
+  tracked.refresh();
   if (module != nullptr) {
-    books.with_ledger([&](ledger::Ledger& ledger) {
+    tracked.with_ledger([&](ledger::Ledger& ledger) {
       if (auto* record = records.find(*module, ledger)) {
         ModuleRecords::leave(*record, ModuleState::kPostBackward, ModuleState::kPreBackward, ledger);
       }
@@ -229,7 +229,7 @@ void MemTracker::Impl::after_step(nn::StepObservable& optimizer) {
     tensors->name_state(parameter, state);
   });
   if (extension != nullptr) extension->after_step();
-  books.step_left();
+  tracked.step_left();
   step_due_ = true;
 }
 

@@ -15,7 +15,7 @@
 
 #include "plimsoll/capture/reporting.h"
 #include "plimsoll/nn/hooks/hook_handle.h"
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "plimsoll/tracker/module_records.h"
 #include "plimsoll/tracker/module_tracker.h"
@@ -41,18 +41,18 @@ class MemTracker::Impl {
   void after_step(nn::StepObservable& optimizer);
 
   // --- Peaks, of all devices. Outside of scopes: as they were at the end of the last one.
-  /// REQUIRES: within books.with_ledger.
+  /// REQUIRES: within tracked.with_ledger.
   std::vector<ledger::Peak> run_peaks(const ledger::Ledger& ledger) const;
   Bytes peak_reserved(ledger::DeviceId device, const ledger::Ledger& ledger) const;
 
  private:
-  const std::shared_ptr<Books> shared_books_;  ///< Shared with hooks on tensors, which may outlive the tracker.
+  const std::shared_ptr<TrackedLedger> shared_ledger_;  ///< Shared with hooks on tensors, which may outlive the tracker.
 
  public:
-  Books& books = *shared_books_;
+  TrackedLedger& tracked = *shared_ledger_;
   const std::shared_ptr<WatchedTensors> tensors;
   ModuleTracker modules;
-  ModuleRecords records;  ///< Guarded by the books' lock.
+  ModuleRecords records;  ///< Guarded by the tracked ledger's lock.
   ModuleHooks user_hooks;
   bool has_user_hooks = false;
   TrackerExtension* extension = nullptr;  ///< Not owned.
@@ -71,7 +71,7 @@ class MemTracker::Impl {
   std::optional<capture::ReportingScope> reporting_;
   std::vector<nn::HookHandle> handles_;
   std::atomic<bool> step_due_{true};              ///< The next pass begins a step.
-  bool entered_ = false;                          ///< Guarded by the books' lock.
+  bool entered_ = false;                          ///< Guarded by the tracked ledger's lock.
   std::vector<ledger::RetainedPeak> last_peaks_;  ///< Of the last scope, while there is none. Guarded likewise.
   std::vector<Bytes> last_peaks_reserved_;        ///< The same, by device.
 };

@@ -81,7 +81,7 @@ void ModuleTracker::name_apart() {
   state_->names_apart = true;
 }
 
-std::string ModuleTracker::fqn(torch::nn::Module& module) { return *state_->name_of(module); }
+std::string ModuleTracker::assign_name(torch::nn::Module& module) { return *state_->name_of(module); }
 
 bool ModuleTracker::outermost() const {
   std::lock_guard lock(state_->mutex);

@@ -67,7 +67,7 @@ class ModuleTracker {
   /// The name of a module that has run, or whose parent has.
   std::optional<std::string> known_fqn(const torch::nn::Module& module) const;
   /// The same, giving the module a name if it has none yet.
-  std::string fqn(torch::nn::Module& module);
+  std::string assign_name(torch::nn::Module& module);
   /// Whether the module whose forward begins or ends now is within no other's.
   bool outermost() const;
 

@@ -21,10 +21,10 @@ class TrackerExtension {
   /// An optimizer has stepped, and its state is named.
   virtual void after_step() = 0;
   /// Explains a peak by the stages of modules, too. REQUIRES: the peak's contents are kept, and its step is that of the
-  /// run's peak or of the first state's. Called with the books' lock held.
+  /// run's peak or of the first state's. Called with the tracked ledger's lock held.
   virtual Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger,
                               const OwnerNames& names) const = 0;
-  /// How many things it keeps. Called with the books' lock held.
+  /// How many things it keeps. Called with the tracked ledger's lock held.
   virtual std::size_t entries() const = 0;
 
  protected:

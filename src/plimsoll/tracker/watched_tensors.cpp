@@ -34,7 +34,7 @@ WatchedTensors::~WatchedTensors() {
 }
 
 void WatchedTensors::leave_to(const ManagedParameters* managed, ledger::CategoryId state) {
-  books_->set_state_category(state);
+  tracked_->set_state_category(state);
   std::lock_guard lock(mutex_);
   managed_ = managed;
   state_category_ = state;
@@ -49,7 +49,7 @@ void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
 // end's, on whose lock somebody may wait who is waiting for ours. So the lock is for the table alone.
 
 void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) {
-  const auto owner = books_->owner(fqn);
+  const auto owner = tracked_->owner(fqn);
   for (const auto& parameter : nn::parameters_of(module)) watch(parameter, categories::kParameter, module, owner);
   for (const auto& buffer : nn::buffers_of(module)) watch(buffer, categories::kBuffer, module, owner);
 }
@@ -72,11 +72,11 @@ void WatchedTensors::watch(const at::Tensor& tensor, ledger::CategoryId category
 
 void WatchedTensors::name(const Seen& seen) {
   const auto& tensor = seen.tensor;
-  books_->name_tensor(tensor, seen.category, seen.owner);
+  tracked_->name_tensor(tensor, seen.category, seen.owner);
   const auto allocation = allocation_of(tensor);
   std::vector<nn::HookHandle> handles;
   if (seen.category == categories::kParameter && tensor.is_leaf()) {  // FSDP1 puts views in the place of parameters.
-    if (tensor.grad().defined()) books_->name_tensor(tensor.grad(), categories::kGradient, seen.owner);
+    if (tensor.grad().defined()) tracked_->name_tensor(tensor.grad(), categories::kGradient, seen.owner);
     if (tensor.requires_grad() && !seen.hooked) handles = hook_gradients(tensor);
   }
   std::lock_guard lock(mutex_);
@@ -101,14 +101,14 @@ std::vector<nn::HookHandle> WatchedTensors::hook_gradients(const at::Tensor& par
 }
 
 void WatchedTensors::name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient) {
-  if (!books_->tracking() || !gradient.defined()) return;
+  if (!tracked_->tracking() || !gradient.defined()) return;
   std::optional<ledger::OwnerId> owner;
   {
     std::lock_guard lock(mutex_);
     const auto entry = watched_.find(parameter);
     if (entry != watched_.end()) owner = entry->second.owner;
   }
-  if (owner) books_->name_tensor(gradient, categories::kGradient, *owner);
+  if (owner) tracked_->name_tensor(gradient, categories::kGradient, *owner);
 }
 
 void WatchedTensors::look_again() {
@@ -158,9 +158,9 @@ void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& s
   }
   if (known && has_name(*known, category, owner)) return;
   if (owner) {
-    books_->name_tensor(state, category, *owner);
+    tracked_->name_tensor(state, category, *owner);
   } else {
-    books_->name_tensor(state, category);
+    tracked_->name_tensor(state, category);
   }
   NamedState named{WeakTensor(state.getIntrusivePtr()), {}};
   capture::for_each_holder(state, [&](const at::Tensor& holder) {
@@ -178,7 +178,7 @@ bool WatchedTensors::has_name(const NamedState& known, ledger::CategoryId catego
   return std::all_of(known.holders.begin(), known.holders.end(), [&](const auto& holder) {
     const auto alive = holder.tensor.lock();
     const auto found = alive ? capture::find(at::Tensor(alive)) : std::nullopt;
-    return found && ledger::value(found->id) == holder.allocation && books_->is_named(found->id, category, owner);
+    return found && ledger::value(found->id) == holder.allocation && tracked_->is_named(found->id, category, owner);
   });
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "plimsoll/nn/hooks/hook_handle.h"
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 
 namespace plimsoll {
 
@@ -37,7 +37,7 @@ class ManagedParameters {
 /// object, because torch's list of a tensor's hooks only grows. Thread-safe.
 class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
  public:
-  explicit WatchedTensors(std::shared_ptr<Books> books) : books_(std::move(books)) {}
+  explicit WatchedTensors(std::shared_ptr<TrackedLedger> tracked) : tracked_(std::move(tracked)) {}
   ~WatchedTensors();
   WatchedTensors(const WatchedTensors&) = delete;
   WatchedTensors& operator=(const WatchedTensors&) = delete;
@@ -95,7 +95,7 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   std::vector<nn::HookHandle> hook_gradients(const at::Tensor& parameter);
   void name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient);
 
-  const std::shared_ptr<Books> books_;
+  const std::shared_ptr<TrackedLedger> tracked_;
   mutable std::mutex mutex_;  ///< Before all locks of the books.
   std::unordered_map<c10::TensorImpl*, Watched> watched_;
   ska::flat_hash_map<c10::TensorImpl*, NamedState> named_states_;

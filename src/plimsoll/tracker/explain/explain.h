@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plimsoll/ledger/ledger.h"
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/explain/stage_log.h"
 

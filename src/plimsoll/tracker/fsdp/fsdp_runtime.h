@@ -65,7 +65,7 @@ class FSDPRuntime {
   virtual void for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const = 0;
   /// The group that a parameter, whole or not, belongs to; null for one that is not sharded.
   virtual Key group_of(const at::Tensor& parameter) const = 0;
-  /// Of what this thread allocates on the device now. Called with the books' lock held.
+  /// Of what this thread allocates on the device now. Called with the tracked ledger's lock held.
   virtual std::optional<Use> current_use(c10::Device device) const noexcept = 0;
 };
 

@@ -43,21 +43,21 @@ std::optional<FSDPModState> snapshot_of_stage(Stage stage, bool recomputing) {
 
 }  // namespace
 
-FSDPWatch::FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, WatchedTensors& tensors,
+FSDPWatch::FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, TrackedLedger& tracked, WatchedTensors& tensors,
                      ModuleTracker& modules)
-    : runtime_(std::move(runtime)), books_(books), tensors_(tensors), modules_(modules) {
+    : runtime_(std::move(runtime)), tracked_(tracked), tensors_(tensors), modules_(modules) {
   std::transform(fsdp_categories::kOfUse.begin(), fsdp_categories::kOfUse.end(), categories_.begin(),
-                 [&](std::string_view name) { return books_.category(name); });
-  state_category_ = books_.category(category::kOptState.name);
-  inputs_category_ = books_.category(category::kInputs.name);
+                 [&](std::string_view name) { return tracked_.category(name); });
+  state_category_ = tracked_.category(category::kOptState.name);
+  inputs_category_ = tracked_.category(category::kInputs.name);
   tensors_.leave_to(this, state_category_);
-  books_.set_classifier(this);
+  tracked_.set_classifier(this);
   runtime_->listen(*this);
 }
 
 FSDPWatch::~FSDPWatch() {
   runtime_->stop();
-  books_.set_classifier(nullptr);
+  tracked_.set_classifier(nullptr);
   tensors_.leave_to(nullptr, ledger::categories::kOptstate);
 }
 
@@ -68,11 +68,11 @@ void FSDPWatch::add_root(torch::nn::Module& root) {
   if (!device_) device_ = device;
   roots_.push_back({root.weak_from_this(), &root, {}});
   follow_all();
-  tensors_.add(root, modules_.fqn(root));
+  tensors_.add(root, modules_.assign_name(root));
 }
 
 void FSDPWatch::look_again() {
-  books_.with_ledger([&](const ledger::Ledger& ledger) {
+  tracked_.with_ledger([&](const ledger::Ledger& ledger) {
     // The run's peak counts anew from here on. Only the first state's is still asked for.
     if (!first_state_peak_ || first_state_peak_->step != ledger.current_step()) log_.forget_latest();
   });
@@ -87,8 +87,8 @@ void FSDPWatch::follow_all() {
   }
   std::erase_if(roots_, [](const auto& root) { return is_gone(root.module); });
   if (roots_.empty()) return;
-  for (auto& root : roots_) root.name = modules_.fqn(*root.address);  // Names all below it, too.
-  books_.with_ledger([&](const ledger::Ledger& ledger) {
+  for (auto& root : roots_) root.name = modules_.assign_name(*root.address);  // Names all below it, too.
+  tracked_.with_ledger([&](const ledger::Ledger& ledger) {
     members_.clear();
     records.forget_dead();
     for_each_device(ledger, [&](auto device) { had_state_ |= ledger.balance(device)[state_category_] != 0; });
@@ -98,7 +98,7 @@ void FSDPWatch::follow_all() {
 
 void FSDPWatch::before_step() {
   const bool renamed = std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
-    return !is_gone(root.module) && modules_.fqn(*root.address) != root.name;
+    return !is_gone(root.module) && modules_.assign_name(*root.address) != root.name;
   });
   if (renamed) follow_all();
 }
@@ -108,11 +108,11 @@ void FSDPWatch::follow(torch::nn::Module& module) {
     std::string name;
     std::vector<std::string> members;
     for (auto* member : state->modules) {
-      members.push_back(modules_.fqn(*member));
+      members.push_back(modules_.assign_name(*member));
       name += (name.empty() ? "" : ", ") + members.back();
     }
-    const auto owner = books_.owner(name);
-    books_.with_ledger([&](const ledger::Ledger&) {
+    const auto owner = tracked_.owner(name);
+    tracked_.with_ledger([&](const ledger::Ledger&) {
       records.follow(*state, name);
       if (std::none_of(members_.begin(), members_.end(), [&](const auto& known) { return known.second == owner; })) {
         for (auto& member : members) members_.emplace_back(std::move(member), owner);
@@ -135,7 +135,7 @@ void FSDPWatch::follow(torch::nn::Module& module) {
 }
 
 void FSDPWatch::name(const at::Tensor& tensor, MemoryUse use, ledger::OwnerId owner) {
-  books_.name_tensor(tensor, categories_[static_cast<std::size_t>(use)], owner);
+  tracked_.name_tensor(tensor, categories_[static_cast<std::size_t>(use)], owner);
 }
 
 std::optional<FSDPWatch::FollowedGroup> FSDPWatch::followed_group(Key group) const {
@@ -177,7 +177,7 @@ void FSDPWatch::memory(MemoryUse use, const at::Tensor& tensor, Key group) noexc
 }
 
 void FSDPWatch::state_in(Stage stage, Key state) noexcept {
-  if (!books_.tracking()) return;
+  if (!tracked_.tracking()) return;
   const auto entry = followed(state);
   if (!entry) return;
   if (stage == Stage::kAfterPreForward) {
@@ -189,7 +189,7 @@ void FSDPWatch::state_in(Stage stage, Key state) noexcept {
 }
 
 void FSDPWatch::group_in(Stage stage, Key group) noexcept {
-  if (!books_.tracking()) return;
+  if (!tracked_.tracking()) return;
   const auto entry = followed_group(group);
   if (!entry) return;
   if (stage == Stage::kAfterPreBackward) describe_unsharded(group);
@@ -203,16 +203,16 @@ void FSDPWatch::after_recomputed_forward(torch::nn::Module& module) {
 }
 
 void FSDPWatch::describe_unsharded(Key group) {
-  runtime_->for_each_unsharded(group, [&](const at::Tensor& tensor) { books_.describe(tensor); });
+  runtime_->for_each_unsharded(group, [&](const at::Tensor& tensor) { tracked_.describe(tensor); });
 }
 
 void FSDPWatch::take_snapshot(Key state, FSDPModState of) {
-  books_.refresh();
-  books_.with_ledger([&](const ledger::Ledger& ledger) { records.add(state, of, ledger); });
+  tracked_.refresh();
+  tracked_.with_ledger([&](const ledger::Ledger& ledger) { records.add(state, of, ledger); });
 }
 
 void FSDPWatch::log_stage(ledger::OwnerId owner, Stage stage, bool recomputed) {
-  books_.with_ledger([&](const ledger::Ledger& ledger) {
+  tracked_.with_ledger([&](const ledger::Ledger& ledger) {
     if (ledger.current_step() != last_step_) forget_steps(ledger);
     log_.add(ledger.current_step(), ledger.now(), owner, stage, recomputed);
   });
@@ -228,8 +228,8 @@ void FSDPWatch::forget_steps(const ledger::Ledger& ledger) {
 }
 
 void FSDPWatch::after_step() {
-  books_.refresh();
-  books_.with_ledger([&](ledger::Ledger& ledger) {
+  tracked_.refresh();
+  tracked_.with_ledger([&](ledger::Ledger& ledger) {
     if (had_state_) return;
     for_each_device(ledger, [&](auto device) { had_state_ |= ledger.balance(device)[state_category_] != 0; });
     if (!had_state_ || !device_) return;
@@ -239,7 +239,7 @@ void FSDPWatch::after_step() {
 }
 
 Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& ledger, const OwnerNames& names) const {
-  const auto named_since = [this](ledger::AllocationId id) { return books_.named_since(id); };
+  const auto named_since = [this](ledger::AllocationId id) { return tracked_.named_since(id); };
   return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_, named_since, names);
 }
 

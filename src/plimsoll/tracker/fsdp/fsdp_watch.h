@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/explain/stage_log.h"
 #include "plimsoll/tracker/fsdp/fsdp_records.h"
@@ -32,7 +32,7 @@ class FSDPWatch final : public FSDPRuntime::Listener,
  public:
   using Key = FSDPRuntime::Key;
 
-  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, Books& books, WatchedTensors& tensors, ModuleTracker& modules);
+  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, TrackedLedger& tracked, WatchedTensors& tensors, ModuleTracker& modules);
   ~FSDPWatch();
 
   /// Follows the FSDP modules that there are below `root`, now and at each enter(). Throws where it is none itself.
@@ -49,7 +49,7 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   std::optional<at::Device> device() const { return device_; }
   ledger::CategoryId inputs_category() const { return inputs_category_; }
 
-  // --- REQUIRES: within books.with_ledger.
+  // --- REQUIRES: within tracked.with_ledger.
   FSDPRecords records;
   Explanation explain(const ledger::Peak& peak, const ledger::Ledger& ledger, const OwnerNames& names) const override;
   const ledger::RetainedPeak& first_state_peak() const { return first_state_peak_; }
@@ -93,17 +93,17 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   const std::unique_ptr<FSDPRuntime> runtime_;
   std::vector<Root> roots_;
   std::optional<at::Device> device_;
-  Books& books_;
+  TrackedLedger& tracked_;
   WatchedTensors& tensors_;
   ModuleTracker& modules_;
   std::array<ledger::CategoryId, fsdp::kMemoryUses> categories_;
   ledger::CategoryId inputs_category_{}, state_category_{};
 
-  mutable std::mutex mutex_;  ///< Guards the next two. After the books' lock; nothing is called with it held.
+  mutable std::mutex mutex_;  ///< Guards the next two. After the tracked ledger's lock; nothing is called with it held.
   std::unordered_map<Key, Followed> states_;
   std::unordered_map<Key, FollowedGroup> groups_;
 
-  // Guarded by the books' lock.
+  // Guarded by the tracked ledger's lock.
   FSDPMembers members_;
   StageLog log_;
   ledger::Step last_step_ = ledger::kNoStep;

@@ -28,7 +28,7 @@ class AllocationClassifier {
     ledger::CategoryId category{};
     ledger::OwnerId owner{};
   };
-  /// Of what this thread allocates on the device now; nothing where it does not know. Called with the books' lock held.
+  /// Of what this thread allocates on the device now; nothing where it does not know. Called with the tracked ledger's lock held.
   virtual std::optional<Class> classify(c10::Device device) const noexcept = 0;
 
  protected:
@@ -47,10 +47,10 @@ struct Description {
 /// keeps what the ledger does not know (which storages were named, what tensors looked like).
 ///
 /// Thread-safe. Lock order: allocator, capture's registry, this. So nothing here calls capture with the lock held.
-class Books final : public capture::Listener {
+class TrackedLedger final : public capture::Listener {
  public:
-  explicit Books(const ledger::Ledger::Options& options, ledger::Log* log);
-  ~Books();
+  explicit TrackedLedger(const ledger::Ledger::Options& options, ledger::Log* log);
+  ~TrackedLedger();
 
   // --- From capture.
 

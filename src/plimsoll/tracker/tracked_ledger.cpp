@@ -1,4 +1,4 @@
-#include "plimsoll/tracker/books.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -26,16 +26,16 @@ Description description_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-Books::Books(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_(options) {
+TrackedLedger::TrackedLedger(const ledger::Ledger::Options& options, ledger::Log* log) : ledger_(options) {
   if (log != nullptr) ledger_.record_to(log);
   subscription_.emplace(*this);
 }
 
-Books::~Books() { subscription_.reset(); }
+TrackedLedger::~TrackedLedger() { subscription_.reset(); }
 
 // --- From capture --------------------------------------------------------------------------------------------------
 
-void Books::allocated(const capture::Allocation& allocation) noexcept {
+void TrackedLedger::allocated(const capture::Allocation& allocation) noexcept {
   const bool tracking = tracking_.load(std::memory_order_relaxed);
   const bool backward = tracking && torch::autograd::get_current_graph_task_id() != -1;
   const bool recomputing = tracking && nn::recomputing();
@@ -66,7 +66,7 @@ void Books::allocated(const capture::Allocation& allocation) noexcept {
 }
 
 /// A backward pass begins before the first module of it is heard of.
-void Books::follow_phase(bool backward, bool in_optimizer) noexcept {
+void TrackedLedger::follow_phase(bool backward, bool in_optimizer) noexcept {
   const auto now = ledger_.current_phase();
   if (in_optimizer) {
     if (now != phases::kOptimizer) ledger_.phase(phases::kOptimizer);
@@ -77,7 +77,7 @@ void Books::follow_phase(bool backward, bool in_optimizer) noexcept {
   }
 }
 
-void Books::freed(ledger::AllocationId id) noexcept {
+void TrackedLedger::freed(ledger::AllocationId id) noexcept {
   std::lock_guard lock(mutex_);
   ledger_.freed(id);
   const auto named = named_.find(ledger::value(id));
@@ -88,22 +88,22 @@ void Books::freed(ledger::AllocationId id) noexcept {
   }
 }
 
-void Books::resized(ledger::AllocationId id, Bytes bytes) noexcept {
+void TrackedLedger::resized(ledger::AllocationId id, Bytes bytes) noexcept {
   std::lock_guard lock(mutex_);
   ledger_.resized(id, bytes);
 }
 
-void Books::segment(c10::Device device, std::int64_t delta) noexcept {
+void TrackedLedger::segment(c10::Device device, std::int64_t delta) noexcept {
   std::lock_guard lock(mutex_);
   ledger_.segment(device_id(device), delta);
 }
 
-void Books::defect(const char* what) noexcept {
+void TrackedLedger::defect(const char* what) noexcept {
   std::lock_guard lock(mutex_);
   if (defect_ == nullptr) defect_ = what;
 }
 
-ledger::DeviceId Books::device_id(c10::Device device) {
+ledger::DeviceId TrackedLedger::device_id(c10::Device device) {
   for (const auto& [known, id] : devices_) {
     if (known == device) return id;
   }
@@ -113,35 +113,35 @@ ledger::DeviceId Books::device_id(c10::Device device) {
 
 // --- What is going on ----------------------------------------------------------------------------------------------
 
-void Books::set_tracking(bool tracking) {
+void TrackedLedger::set_tracking(bool tracking) {
   tracking_.store(tracking, std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
   optimizers_.clear();
   if (ledger_.current_phase() != phases::kOther) ledger_.phase(phases::kOther);
 }
 
-void Books::set_preparing(bool preparing) {
+void TrackedLedger::set_preparing(bool preparing) {
   std::lock_guard lock(mutex_);
   preparing_ = preparing;
 }
 
-void Books::set_classifier(const AllocationClassifier* classifier) {
+void TrackedLedger::set_classifier(const AllocationClassifier* classifier) {
   std::lock_guard lock(mutex_);
   classifier_ = classifier;
 }
 
-void Books::set_state_category(ledger::CategoryId category) {
+void TrackedLedger::set_state_category(ledger::CategoryId category) {
   std::lock_guard lock(mutex_);
   state_category_ = category;
 }
 
-void Books::step_entered(std::string_view owner) {
+void TrackedLedger::step_entered(std::string_view owner) {
   std::lock_guard lock(mutex_);
   optimizers_.push_back(ledger_.owner(owner));
   ledger_.phase(phases::kOptimizer);
 }
 
-void Books::step_left() {
+void TrackedLedger::step_left() {
   std::lock_guard lock(mutex_);
   if (!optimizers_.empty()) optimizers_.pop_back();
   ledger_.phase(optimizers_.empty() ? phases::kOther : phases::kOptimizer);
@@ -149,15 +149,15 @@ void Books::step_left() {
 
 // --- Naming --------------------------------------------------------------------------------------------------------
 
-std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
+std::int64_t TrackedLedger::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
   return name_holders(tensor, category, owner);
 }
 
-std::int64_t Books::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
+std::int64_t TrackedLedger::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
   return name_holders(tensor, category, std::nullopt);
 }
 
-bool Books::name_for_user(const at::Tensor& tensor, std::string_view name) {
+bool TrackedLedger::name_for_user(const at::Tensor& tensor, std::string_view name) {
   if (!tensor.defined()) return false;
   bool found = false;
   capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
@@ -169,7 +169,7 @@ bool Books::name_for_user(const at::Tensor& tensor, std::string_view name) {
   return found;
 }
 
-std::int64_t Books::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
+std::int64_t TrackedLedger::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
                                  std::optional<ledger::OwnerId> owner) {
   std::int64_t bytes = 0;
   if (!tensor.defined()) return bytes;
@@ -181,7 +181,7 @@ std::int64_t Books::name_holders(const at::Tensor& tensor, ledger::CategoryId ca
   return bytes;
 }
 
-std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
+std::int64_t TrackedLedger::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
                                ledger::CategoryId category, std::optional<ledger::OwnerId> owner, bool by_user) {
   std::lock_guard lock(mutex_);
   const auto entry = ledger_.find(found.id);
@@ -197,13 +197,13 @@ std::int64_t Books::name_found(const at::Tensor& tensor, const capture::Registry
   return bytes;
 }
 
-bool Books::is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const {
+bool TrackedLedger::is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const {
   std::lock_guard lock(mutex_);
   const auto entry = ledger_.find(id);
   return entry && entry->category == category && (!owner || entry->owner == *owner);
 }
 
-std::int64_t Books::describe(const at::Tensor& tensor) {
+std::int64_t TrackedLedger::describe(const at::Tensor& tensor) {
   std::int64_t bytes = 0;
   if (!tensor.defined()) return bytes;
   capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
@@ -218,25 +218,25 @@ std::int64_t Books::describe(const at::Tensor& tensor) {
   return bytes;
 }
 
-ledger::OwnerId Books::owner(std::string_view path) {
+ledger::OwnerId TrackedLedger::owner(std::string_view path) {
   std::lock_guard lock(mutex_);
   return ledger_.owner(path);
 }
 
-ledger::CategoryId Books::category(std::string_view name) {
+ledger::CategoryId TrackedLedger::category(std::string_view name) {
   std::lock_guard lock(mutex_);
   return ledger_.category(name);
 }
 
 // --- Looking -------------------------------------------------------------------------------------------------------
 
-void Books::refresh() {
+void TrackedLedger::refresh() {
   capture::settle();
   if (has_homeless_.exchange(false, std::memory_order_acq_rel)) name_resized();
   if (capture::cuda_workspaces_version() != workspaces_version_.load(std::memory_order_relaxed)) name_workspaces();
 }
 
-void Books::name_resized() {
+void TrackedLedger::name_resized() {
   std::vector<Named> homeless;
   {
     std::lock_guard lock(mutex_);
@@ -258,7 +258,7 @@ void Books::name_resized() {
   }
 }
 
-void Books::name_workspaces() {
+void TrackedLedger::name_workspaces() {
   workspaces_version_ = capture::cuda_workspaces_version();
   for (const auto& [device, address] : capture::cuda_workspaces()) {
     const auto found = capture::Registry::of_process().find(device, address);
@@ -271,17 +271,17 @@ void Books::name_workspaces() {
   }
 }
 
-const Description* Books::description(ledger::AllocationId id) const {
+const Description* TrackedLedger::description(ledger::AllocationId id) const {
   const auto found = descriptions_.find(ledger::value(id));
   return found == descriptions_.end() ? nullptr : &found->second;
 }
 
-std::optional<AllocationClassifier::Class> Books::named_since(ledger::AllocationId id) const {
+std::optional<AllocationClassifier::Class> TrackedLedger::named_since(ledger::AllocationId id) const {
   const auto* known = description(id);
   return known == nullptr ? std::nullopt : known->named;
 }
 
-void Books::prune_descriptions() {
+void TrackedLedger::prune_descriptions() {
   constexpr std::size_t kAlwaysKept = 4096;
   if (descriptions_.size() < 2 * ledger_.live_count() + kAlwaysKept) return;
   std::unordered_set<std::uint64_t> needed;
@@ -295,7 +295,7 @@ void Books::prune_descriptions() {
   }
 }
 
-void Books::throw_defect() {
+void TrackedLedger::throw_defect() {
   std::optional<std::string> defect;
   {
     std::lock_guard lock(mutex_);
