@@ -107,8 +107,8 @@ TEST_CASE("only memory can be categorised, and only under a name") {
   const auto tensor = bytes(8);
   CHECK_THROWS_WITH_AS(tracker.categorise(tensor, "Total"), doctest::Contains("cannot categorise a tensor as 'Total'"),
                        c10::ValueError);
-  CHECK_THROWS_WITH_AS(tracker.categorise(tensor, ""), doctest::Contains("that is no name for a category"),
-                       c10::ValueError);
+  CHECK_THROWS_WITH_AS(tracker.categorise(tensor, ""),
+                       doctest::Contains("use a name that is neither empty nor 'Total'"), c10::ValueError);
   const auto now = tracker.snapshot();
   for (const auto& [category, size] : now.at("cpu").categories()) CHECK(category != "X");
 }

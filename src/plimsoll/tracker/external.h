@@ -18,7 +18,7 @@ namespace torch::optim {
 class Optimizer;
 }  // namespace torch::optim
 
-/// Takes apart what is handed to MemTracker::track_external.
+/// Finds modules, optimizers and tensors in the arguments of MemTracker::track_external.
 
 namespace plimsoll::detail {
 

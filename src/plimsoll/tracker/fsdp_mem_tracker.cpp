@@ -35,7 +35,7 @@ void FSDPMemTracker::InputVisitor::track_value(const c10::IValue& value) {
 
 void FSDPMemTracker::InputVisitor::track_module(torch::nn::Module& module) {
   TORCH_CHECK_TYPE(false, "track_inputs was given a module (", module.name(),
-                   "): the root is given to the constructor, and what is below it is followed.");
+                   "): give the root to the constructor, which follows all modules below it.");
 }
 
 void FSDPMemTracker::InputVisitor::track_optimizer(nn::StepObservable& optimizer) {

@@ -34,47 +34,47 @@ class FSDPWatch;
 ///     tracker.display_modulewise_snapshots({.depth = 3, .unit = ByteUnit::kMiB, .layout = Layout::kTable});
 ///     std::cout << tracker.explain();
 ///
-/// The runtime says by itself what it takes memory for (fsdp/memory_use.h), so that memory has its category from its
-/// first instant on, and belongs to the FSDP module whose parameters it holds, whichever runs at the time:
+/// The runtime reports the use of each allocation (fsdp/memory_use.h). So memory has its category from its first
+/// instant, and belongs to the FSDP module of its parameters, even if another module runs:
 ///
-///   Sharded Param        the shards; with CPU offload they are the host's
-///   Unsharded Param      the whole parameters that an all-gather is copied out to
+///   Sharded Param        the shards; with CPU offload they are on the host
+///   Unsharded Param      whole parameters, copied out of an all-gather
 ///   Sharded Grad         gradients of the shards
 ///   Unsharded Grad       gradients of whole parameters, until they are reduced
-///   Accumulated Grad     those that a backward without gradient sync leaves for a later one
-///   All Gather           what is gathered into
+///   Accumulated Grad     whole gradients that a backward without gradient sync leaves for a later one
+///   All Gather           the output buffer of an all-gather
 ///   All Gather Input     shards that had to be cast or brought to the device first
-///   All Gather Copy-Out  where gathered shards are laid out anew (sharded along another dimension than the first)
-///   Post-Forward Shard   what reshard_after_forward = N keeps between forward and backward
-///   Reduce Scatter       what is reduced from
-///   Reduce Scatter Output, All Reduce    what is reduced to, and among replicas, before it is a gradient
-///   Partial Grad         what waits for the all-reduce of a later backward
+///   All Gather Copy-Out  gathered shards in their own layout (sharded along another dimension than the first)
+///   Post-Forward Shard   shards that reshard_after_forward = N keeps between forward and backward
+///   Reduce Scatter       the input of a reduce-scatter
+///   Reduce Scatter Output, All Reduce    its output, and the buffer of replicas, before it is a gradient
+///   Partial Grad         gradients that wait for the all-reduce of a later backward
 ///   Buffer, Activation, Temp, Workspace, Other    as MemTracker's
 ///   OptState             state of optimizers
 ///   Inputs               by track_inputs
 ///   Parameter, Gradient  of parameters that fully_shard was told to ignore
 ///
-/// All of MemTracker can be asked of it as well: snapshots, steps, phases, every module's states.
+/// All functions of MemTracker work too: snapshots, steps, phases, the states of every module.
 class FSDPMemTracker : public MemTracker {
  public:
-  /// Throws where fully_shard was not applied to `root`. The tracker follows all FSDP modules below it, as they are at
+  /// Throws if fully_shard was not applied to `root`. The tracker follows all FSDP modules below it, as they are at
   /// enter().
   explicit FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& options = {});
-  /// Registers what state the optimizer has already. That of a later step is seen in any case.
+  /// Registers the state that the optimizer has already. State of a later step needs no registration.
   template <class Optimizer>
     requires std::is_base_of_v<nn::StepObservable, Optimizer> || std::is_base_of_v<torch::optim::Optimizer, Optimizer>
   FSDPMemTracker(fsdp::ModuleRef root, Optimizer& optimizer, const MemTrackerOptions& options = {})
       : FSDPMemTracker(root, options) {
     track_external(optimizer);
   }
-  /// For another runtime than plimsoll::fsdp. Without roots, until add_root.
+  /// For another runtime than plimsoll::fsdp. It has no root until add_root.
   explicit FSDPMemTracker(std::unique_ptr<FSDPRuntime> runtime, const MemTrackerOptions& options = {});
   ~FSDPMemTracker() override;
 
-  /// Follows another model besides.
+  /// Follows another model, too.
   void add_root(fsdp::ModuleRef root);
 
-  /// The tensors in there are Inputs: in containers, pointers and optionals at any depth.
+  /// Gives the tensors the category Inputs, in containers, pointers and optionals at any depth.
   template <class... Objects>
   void track_inputs(Objects&&... objects) {
     InputVisitor visitor{*this};
@@ -82,23 +82,22 @@ class FSDPMemTracker : public MemTracker {
   }
 
   std::vector<FSDPModuleStats> fsdp_module_stats();
-  /// Throws for a name that no FSDP module has that ran.
+  /// Throws if no FSDP module with this name ran.
   FSDPModuleStats fsdp_module_stats(std::string_view fqn);
-  /// Forgets the modules' snapshots, those of MemTracker included.
+  /// Forgets the modules' snapshots, MemTracker's too.
   void reset_mod_stats();
 
-  /// Of FSDP modules. MemTracker's own is there too, for all modules.
+  /// Shows FSDP modules; MemTracker::display_modulewise_snapshots shows all modules.
   void display_modulewise_snapshots(const ModulewiseDisplay& display = {}, std::ostream& out = std::cout);
 
-  /// Why the device that the root computes on stood as high as it did: at the highest instant since the outermost
-  /// enter().
+  /// The causes of the peak since the outermost enter(), on the device that the root computes on.
   Explanation explain();
   using MemTracker::explain;
-  /// The same for the highest instant of the optimizer's step in which its state first appeared; nothing before that,
-  /// or where it was there from the beginning.
+  /// The same for the peak of the optimizer's step that created its state; nullopt before that step, or if the state
+  /// was there from the start.
   std::optional<Explanation> explain_first_state();
 
-  /// The rank whose device stood highest, over the ranks of the default process group, which all call this.
+  /// The rank with the highest peak among the ranks of the default process group. All ranks call this.
   RankPeak worst_rank();
 
  private:

@@ -4,8 +4,8 @@
 
 namespace plimsoll {
 
-/// While it lives, what this thread allocates are buckets in which gradients are reduced (DistributedDataParallel's),
-/// and counts as gradients from its first instant: nobody outside of torch can name them later.
+/// While it lives, memory that this thread allocates is a bucket in which DistributedDataParallel reduces gradients. It
+/// is Gradient from its first instant: code outside of torch cannot name it later.
 class GradientBuckets : public ThreadScope<GradientBuckets> {};
 
 }  // namespace plimsoll

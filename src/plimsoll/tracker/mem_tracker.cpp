@@ -89,7 +89,7 @@ void MemTracker::track_value(const c10::IValue& value) {
 
 void MemTracker::categorise(const at::Tensor& tensor, std::string_view category) {
   TORCH_CHECK_VALUE(!category.empty() && category != "Total", "cannot categorise a tensor as '", category,
-                    "': that is no name for a category, which stands beside the Total of a device");
+                    "': use a name that is neither empty nor 'Total'");
   TORCH_CHECK(impl_->tracked.name_for_user(tensor, category), "cannot categorise a tensor as '", category,
               "': it has no memory of an allocator's (it is undefined, empty, on meta, or made from a blob)");
 }
@@ -103,7 +103,8 @@ Snapshot MemTracker::snapshot(SnapshotKind kind) {
   if (kind == SnapshotKind::kCurrent) {
     return tracked.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
   }
-  return tracked.with_ledger([&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
+  return tracked.with_ledger(
+      [&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
 }
 
 std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {

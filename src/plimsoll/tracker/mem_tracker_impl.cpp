@@ -107,7 +107,7 @@ void MemTracker::Impl::remove_hooks() noexcept {
   for (auto& handle : std::exchange(handles_, {})) handle.remove();
 }
 
-// --- What the hooks tell -------------------------------------------------------------------------------------------
+// --- Called by the hooks -------------------------------------------------------------------------------------------
 
 std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
   std::int64_t bytes = 0;

@@ -15,16 +15,16 @@
 
 #include "plimsoll/capture/reporting.h"
 #include "plimsoll/nn/hooks/hook_handle.h"
-#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "plimsoll/tracker/module_records.h"
 #include "plimsoll/tracker/module_tracker.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/tracker_extension.h"
 #include "plimsoll/tracker/watched_tensors.h"
 
 namespace plimsoll {
 
-/// What a MemTracker consists of: the books, the modules' records, and the hooks by which it learns what is going on.
+/// The parts of a MemTracker: the tracked ledger, the modules' records, and the hooks that follow the training.
 class MemTracker::Impl {
  public:
   explicit Impl(const MemTrackerOptions& options);
@@ -33,20 +33,21 @@ class MemTracker::Impl {
   void enter();
   void leave() noexcept;
 
-  // --- What the hooks tell.
+  // --- Called by the hooks.
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
   void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
   void before_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients);
   void after_backward(torch::nn::Module* module, const std::string& fqn, const Gradients& gradients);
   void after_step(nn::StepObservable& optimizer);
 
-  // --- Peaks, of all devices. Outside of scopes: as they were at the end of the last one.
+  // --- Peaks of all devices. Outside of scopes: as at the end of the last scope.
   /// REQUIRES: within tracked.with_ledger.
   std::vector<ledger::Peak> run_peaks(const ledger::Ledger& ledger) const;
   Bytes peak_reserved(ledger::DeviceId device, const ledger::Ledger& ledger) const;
 
  private:
-  const std::shared_ptr<TrackedLedger> shared_ledger_;  ///< Shared with hooks on tensors, which may outlive the tracker.
+  const std::shared_ptr<TrackedLedger>
+      shared_ledger_;  ///< Shared with hooks on tensors, which may outlive the tracker.
 
  public:
   TrackedLedger& tracked = *shared_ledger_;
@@ -70,10 +71,11 @@ class MemTracker::Impl {
   std::thread::id thread_;
   std::optional<capture::ReportingScope> reporting_;
   std::vector<nn::HookHandle> handles_;
-  std::atomic<bool> step_due_{true};              ///< The next pass begins a step.
-  bool entered_ = false;                          ///< Guarded by the tracked ledger's lock.
-  std::vector<ledger::RetainedPeak> last_peaks_;  ///< Of the last scope, while there is none. Guarded likewise.
-  std::vector<Bytes> last_peaks_reserved_;        ///< The same, by device.
+  std::atomic<bool> step_due_{true};  ///< The next pass begins a step.
+  bool entered_ = false;              ///< Guarded by the tracked ledger's lock.
+  std::vector<ledger::RetainedPeak>
+      last_peaks_;                          ///< Of the last scope, while no scope is open. Guarded by the same lock.
+  std::vector<Bytes> last_peaks_reserved_;  ///< The same, by device.
 };
 
 }  // namespace plimsoll

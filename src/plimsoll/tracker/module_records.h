@@ -17,14 +17,14 @@
 
 namespace plimsoll {
 
-/// What is kept of each module: the compact form of ModuleStats. A module that runs in a later step begins anew, so it
-/// all grows with modules and with the calls of one step. Not thread-safe: the tracker's lock guards it.
+/// The compact form of ModuleStats, for each module. A module that runs in a later step starts again, so the size
+/// depends only on modules and on the calls of one step. Not thread-safe: the tracker's lock guards it.
 class ModuleRecords {
  public:
   /// A forward or backward that is not over.
   struct Open {
     ModuleState state{};
-    std::size_t peak = 0;  ///< Which of the module's calls it is, for its peak.
+    std::size_t peak = 0;  ///< The number of the call among the module's calls, for its peak.
     int pass = kNoPass;    ///< The backward pass that it is part of.
   };
   static constexpr int kNoPass = -1;
@@ -44,27 +44,27 @@ class ModuleRecords {
     std::vector<Open> open;
   };
 
-  /// The record of a module; nullptr where it has none. One of a dead module at the same address is forgotten.
+  /// The record of a module; nullptr if it has none. Forgets the record of a dead module at the same address.
   Record* find(const torch::nn::Module& module, ledger::Ledger& ledger);
   Record& add(torch::nn::Module& module, std::string fqn, ledger::OwnerId owner);
 
-  /// The module enters a state: its moment, and for forward and backward the beginning of its peak.
+  /// The module enters a state. Adds a moment and, for forward and backward, starts a peak.
   static void enter(Record& record, ModuleState state, int pass, ledger::Ledger& ledger);
-  /// The module is past what it entered with `entered` (nothing is left where it did not): its moment, and its peak.
+  /// The module leaves the state `entered`. Adds a moment and the peak; nothing if the module did not enter.
   static void leave(Record& record, ModuleState state, ModuleState entered, ledger::Ledger& ledger);
 
   /// Closes all that is open.
   void close_all(ledger::Ledger& ledger);
-  /// Closes what a backward pass has left open.
+  /// Closes the states that a backward pass has left open.
   void close_pass(int pass, ledger::Ledger& ledger);
 
   std::vector<ModuleStats> stats(const ledger::Ledger& ledger) const;
-  /// Of one module; nothing where it has no record.
+  /// The statistics of one module; nullopt without a record.
   std::optional<ModuleStats> stats_of(const torch::nn::Module& module, const ledger::Ledger& ledger) const;
-  /// Those that are within no other, by name.
+  /// The root modules, by name.
   std::vector<std::pair<std::string, std::weak_ptr<torch::nn::Module>>> roots() const;
   void clear() { records_.clear(); }
-  /// How many moments are kept.
+  /// The number of moments.
   std::size_t entries() const;
 
  private:

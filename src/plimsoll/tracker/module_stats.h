@@ -15,21 +15,21 @@ namespace plimsoll {
 
 using ledger::ModuleState;
 
-/// What one module did in the latest step in which it ran.
+/// The statistics of one module, of the latest step in which it ran.
 struct ModuleStats {
   /// The path from its root: "Transformer.layers.0.attention".
   std::string fqn = {};
-  /// Bytes of all its parameters and buffers, those of its children included.
+  /// Bytes of all its parameters and buffers, with its children's.
   std::int64_t parameter_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  /// Of the tensors that its last call took and gave.
+  /// Bytes of the arguments and results of its last call.
   std::int64_t input_bytes = 0;
   std::int64_t output_bytes = 0;
   /// The highest total during its latest forward or backward, by device.
   std::map<std::string, std::int64_t> local_peak = {};
-  /// One for each time it was in that state, in order. The peaks' categories are those at the instant of the peak.
+  /// One for each call of that state, in order. The categories of peaks are those at the instant of the peak.
   std::map<ModuleState, std::vector<Snapshot>> snapshots = {};
-  /// The states that it was in, in the order of events; a peak before what it is the peak of.
+  /// The states in the order of events; a peak stands before its state.
   std::vector<ModuleState> order = {};
   std::weak_ptr<torch::nn::Module> module = {};
 };

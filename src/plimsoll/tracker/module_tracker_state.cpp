@@ -121,7 +121,7 @@ void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
   end_with(call, needing_gradients(arguments));
 }
 
-/// The backward of the call ends with the gradients of these; with the whole pass where there are none.
+/// The backward of the call ends with the gradients of these tensors; without tensors, with the whole pass.
 void State::end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs) {
   call->ends_with_pass = inputs.empty();
   if (inputs.empty()) return;
@@ -146,7 +146,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
     // A call that another hook broke off before this tracker heard of it.
     if (mine == open.rend()) return;
     call = *mine;
-    // What is still open within it was left by an exception that no hook is told of (Python's KeyboardInterrupt).
+    // Inner calls that are still open were left by an exception that reaches no hook (Python's KeyboardInterrupt).
     while (open.back() != call) drop_last(open);
     hook = user.post_forward;
   }
@@ -203,7 +203,7 @@ void State::before_backward(const CallPtr& call, const Gradients& gradients) {
     const auto [pass, is_first] = passes.try_emplace(id);
     first = is_first;
     call->begun_in = id;
-    // Where a module gives what it took, the hook of its input comes first.
+    // If a result of the module is an argument, the hook of the input comes first.
     over = call->ended_in == id;
     ended_with = std::exchange(call->ended_with, {});
     if (!over) {

@@ -23,7 +23,7 @@ namespace plimsoll {
 // none of its inputs needs a gradient, it ends with the whole backward pass.
 struct ModuleTracker::State : std::enable_shared_from_this<State> {
   using WeakModule = std::weak_ptr<torch::nn::Module>;
-  /// Names are compared by identity: a module has one, and a hook is too short a time to hash or copy it.
+  /// Names are compared by identity: a module has one name, and to hash or copy it in each hook costs too much.
   using Name = std::shared_ptr<const std::string>;
   using NameCounts = std::unordered_map<Name, int>;
 
@@ -33,18 +33,18 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
     bool named_children = false;
   };
 
-  /// One call of a module, and what becomes of it in backward passes.
+  /// One call of a module, with its state in backward passes.
   struct Call {
     const torch::nn::Module* address;
     WeakModule module;
     Name name;
-    bool in_backward;             ///< A recomputation, as a rule.
-    std::uint64_t number = 0;     ///< In the order of their beginning.
+    bool in_backward;             ///< Usually a recomputation.
+    std::uint64_t number = 0;     ///< In the order of the calls.
     bool ends_with_pass = false;  ///< Its inputs need no gradients.
-    bool passes_through = false;  ///< It gives something that it took: its backward may end before it begins.
-    int begun_in = -1;            ///< The latest pass in which it began, and in which it ended.
+    bool passes_through = false;  ///< A result is an argument: its backward may end before it begins.
+    int begun_in = -1;            ///< The latest pass in which its backward began, and in which it ended.
     int ended_in = -1;
-    Gradients ended_with;  ///< Kept from such an end to the beginning, which follows at once.
+    Gradients ended_with;  ///< Kept from such an end until the beginning, which follows at once.
   };
   using CallPtr = std::shared_ptr<Call>;
 
@@ -54,7 +54,7 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
     std::vector<CallPtr> ending;
   };
 
-  /// Ends a pass, also one that an exception breaks off: autograd drops its callbacks then without calling them.
+  /// Ends a pass, also after an exception: then autograd drops its callbacks without a call.
   struct PassEnd {
     PassEnd(std::weak_ptr<State> state_, int pass_) : state(std::move(state_)), pass(pass_) {}
     PassEnd(const PassEnd&) = delete;
@@ -69,19 +69,20 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   std::unordered_map<const torch::nn::Module*, Known> known;
   bool names_apart = false;
   NameCounts running;
-  std::unordered_map<std::thread::id, std::vector<CallPtr>> calls;  ///< Those whose forward runs, outermost first.
+  std::unordered_map<std::thread::id, std::vector<CallPtr>>
+      calls;  ///< The calls with a forward that runs, outermost first.
   std::uint64_t numbered = 0;
-  int forwards = 0;  ///< How many of these are not in backward.
+  int forwards = 0;  ///< The number of these calls that are not in backward.
   std::unordered_map<int, Pass> passes;
   ModuleHooks user;
   bool has_user_hooks = false;
   std::function<void(int)> pass_ended;
   std::vector<nn::HookHandle> hooks_on_leaves;
 
-  // --- Names. REQUIRES: mutex is not held: to ask a module what it is may run code of another front end's, which may
-  // wait for a thread that waits for the mutex.
+  // --- Names. REQUIRES: mutex is not held. To ask a module may run code of another front end, which may wait for a
+  // thread that waits for the mutex.
   Name name_of(torch::nn::Module& module);
-  /// The class, or where another module that lives goes by it, the class and a number. REQUIRES: mutex is held.
+  /// The class; with a number if another live module has this name. REQUIRES: mutex is held.
   std::string free_name(const std::string& class_name) const;
 
   // --- Forward, on the thread that calls the module.
@@ -99,10 +100,10 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   void finish_pass(int id);
   void end_pass(int id);
 
-  /// What passes whose backward never came have left behind. The handles are to be removed without the lock, because
-  /// that may drop tensors. REQUIRES: mutex is held.
+  /// Returns the remains of calls without a backward. Remove the handles without the lock, because this may drop
+  /// tensors. REQUIRES: mutex is held.
   std::vector<nn::HookHandle> forget_leftovers();
-  /// Nothing runs, as far as this tracker is to know. REQUIRES: mutex is held.
+  /// Forgets all calls that run. REQUIRES: mutex is held.
   void forget_all();
 };
 

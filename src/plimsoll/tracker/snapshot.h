@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-/// Where the memory stood at one instant: plain values, to be kept, compared, summed and written.
+/// The bytes of each device by category at one instant, as values.
 
 namespace plimsoll {
 
@@ -18,15 +18,15 @@ class DeviceSnapshot {
  public:
   using Entry = std::pair<std::string, std::int64_t>;
 
-  /// Adds to the category, which need not be there yet, and to the total.
+  /// Adds to the category and to the total. Adds the category if it is new.
   void add(std::string_view category, std::int64_t bytes);
 
   const std::vector<Entry>& categories() const { return categories_; }
   std::int64_t total() const { return total_; }
-  /// 0 for a category that is not there.
+  /// 0 for an absent category.
   std::int64_t operator[](std::string_view category) const;
 
-  /// Equal in every category; one that is not there counts as 0.
+  /// Equal in every category; an absent one counts as 0.
   friend bool operator==(const DeviceSnapshot& a, const DeviceSnapshot& b);
 
  private:
@@ -37,7 +37,7 @@ class DeviceSnapshot {
 /// The devices that hold anything, by name ("cpu", "cuda:0").
 using Snapshot = std::map<std::string, DeviceSnapshot>;
 
-/// What `after` has more than `before`, by device and category. Devices without a difference are left out.
+/// `after` minus `before`, by device and category. Leaves out devices without a difference.
 Snapshot diff(const Snapshot& before, const Snapshot& after);
 
 /// Category by category.

@@ -111,7 +111,8 @@ ledger::DeviceId TrackedLedger::device_id(c10::Device device) {
   return devices_.back().second;
 }
 
-// --- What is going on ----------------------------------------------------------------------------------------------
+// --- The activity of the training
+// ----------------------------------------------------------------------------------------------
 
 void TrackedLedger::set_tracking(bool tracking) {
   tracking_.store(tracking, std::memory_order_relaxed);
@@ -170,7 +171,7 @@ bool TrackedLedger::name_for_user(const at::Tensor& tensor, std::string_view nam
 }
 
 std::int64_t TrackedLedger::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
-                                 std::optional<ledger::OwnerId> owner) {
+                                         std::optional<ledger::OwnerId> owner) {
   std::int64_t bytes = 0;
   if (!tensor.defined()) return bytes;
   capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
@@ -182,7 +183,8 @@ std::int64_t TrackedLedger::name_holders(const at::Tensor& tensor, ledger::Categ
 }
 
 std::int64_t TrackedLedger::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
-                               ledger::CategoryId category, std::optional<ledger::OwnerId> owner, bool by_user) {
+                                       ledger::CategoryId category, std::optional<ledger::OwnerId> owner,
+                                       bool by_user) {
   std::lock_guard lock(mutex_);
   const auto entry = ledger_.find(found.id);
   if (!entry) return 0;
@@ -197,7 +199,8 @@ std::int64_t TrackedLedger::name_found(const at::Tensor& tensor, const capture::
   return bytes;
 }
 
-bool TrackedLedger::is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const {
+bool TrackedLedger::is_named(ledger::AllocationId id, ledger::CategoryId category,
+                             std::optional<ledger::OwnerId> owner) const {
   std::lock_guard lock(mutex_);
   const auto entry = ledger_.find(id);
   return entry && entry->category == category && (!owner || entry->owner == *owner);
@@ -302,7 +305,7 @@ void TrackedLedger::throw_defect() {
     defect = ledger_.take_defect();
     if (const char* noted = std::exchange(defect_, nullptr); noted != nullptr) defect = noted;
   }
-  TORCH_CHECK(!defect, "the books of the memory tracker are broken: ", *defect);
+  TORCH_CHECK(!defect, "the memory tracker missed an event: ", *defect);
 }
 
 }  // namespace plimsoll

@@ -21,30 +21,31 @@
 
 namespace plimsoll {
 
-/// Says what memory is for as it is allocated, where it knows better than the hooks do.
+/// Classifies memory at its allocation, if it knows more than the hooks do.
 class AllocationClassifier {
  public:
   struct Class {
     ledger::CategoryId category{};
     ledger::OwnerId owner{};
   };
-  /// Of what this thread allocates on the device now; nothing where it does not know. Called with the tracked ledger's lock held.
+  /// The class of memory that this thread allocates on the device now; nullopt if unknown. Called with the tracked
+  /// ledger's lock held.
   virtual std::optional<Class> classify(c10::Device device) const noexcept = 0;
 
  protected:
   ~AllocationClassifier() = default;
 };
 
-/// What a tensor looked like when it was seen: the ledger knows bytes alone.
+/// The shape of a tensor when the tracker saw it: the ledger knows only bytes.
 struct Description {
   c10::DimVector sizes;
   at::ScalarType dtype{};
-  /// What its memory was named as last, which may have been after the instant in question.
+  /// The latest class of its memory, which it may have got after the instant in question.
   std::optional<AllocationClassifier::Class> named = std::nullopt;
 };
 
-/// The ledger of a tracker, fed by capture: gives each allocation its first category from what its thread is doing, and
-/// keeps what the ledger does not know (which storages were named, what tensors looked like).
+/// The ledger of a tracker, which capture feeds. Gives each allocation its first category from the activity of its
+/// thread. Keeps facts that the ledger has no place for: which storages were named, and the shapes of tensors.
 ///
 /// Thread-safe. Lock order: allocator, capture's registry, this. So nothing here calls capture with the lock held.
 class TrackedLedger final : public capture::Listener {
@@ -60,46 +61,45 @@ class TrackedLedger final : public capture::Listener {
   void segment(c10::Device device, std::int64_t delta) noexcept override;
   void defect(const char* what) noexcept override;
 
-  // --- What is going on.
+  // --- The activity of the training.
 
-  /// Outside, what is allocated is Other, unless the classifier knows better. Either way no step of an optimizer is
-  /// under way.
+  /// Outside of tracking new memory is Other, unless the classifier knows more. The call also ends all steps of
+  /// optimizers.
   void set_tracking(bool tracking);
   bool tracking() const { return tracking_.load(std::memory_order_relaxed); }
-  /// Meanwhile what is allocated outside of modules, backward passes and steps is Other: no forward pass makes it.
+  /// While preparing, memory from outside of modules, backward passes and steps is Other: no forward pass makes it.
   void set_preparing(bool preparing);
-  /// The classifier is asked from now on, until another one (or none) is set. Not owned.
+  /// Asks this classifier from now on; null for none. Not owned.
   void set_classifier(const AllocationClassifier* classifier);
-  /// What state of an optimizer is called that is being created. Optstate, unless told.
+  /// The category of an optimizer's state at its creation; by default Optstate.
   void set_state_category(ledger::CategoryId category);
-  /// During a step of an optimizer new memory is Temp, of that owner, until it is named; not so in the forward pass of
-  /// a closure. Steps nest.
+  /// During a step of an optimizer new memory is Temp of this owner until it is named, except in the forward pass of a
+  /// closure. Steps nest.
   void step_entered(std::string_view owner);
   void step_left();
 
   // --- Naming.
 
-  /// The memory behind a tensor is of that category and owner from now on, also when its storage is resized. Returns
-  /// its bytes; 0 for a tensor without memory of an allocator's.
+  /// Gives the memory of a tensor a category and an owner, which stay if its storage is resized. Returns its bytes; 0
+  /// if the tensor has no memory from an allocator.
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner);
-  /// The same, keeping the owner it has.
+  /// The same; the owner stays.
   std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category);
-  /// Whether that is how it stands in the books; of whichever owner, without one.
+  /// Whether the allocation has this category and, if given, this owner.
   bool is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const;
-  /// Gives it a category of the user's own, which the functions above do not change. Returns whether it has memory.
+  /// Gives the memory a category of the user's, which the functions above do not change. Returns false without memory.
   bool name_for_user(const at::Tensor& tensor, std::string_view category);
-  /// Its memory is known by this shape from now on. Returns its bytes.
+  /// Notes the tensor's shape for its memory. Returns its bytes.
   std::int64_t describe(const at::Tensor& tensor);
   ledger::OwnerId owner(std::string_view path);
   ledger::CategoryId category(std::string_view name);
 
   // --- Looking.
 
-  /// Makes the books true to the byte, and names what came to be unseen: workspaces, resized storages. Before every
-  /// look.
+  /// Makes the bytes exact, and names memory that no hook saw: workspaces, resized storages. Call it before each read.
   void refresh();
 
-  /// Calls `use(ledger)` with the lock held. REQUIRES: refresh() came before, where bytes are looked at.
+  /// Calls `use(ledger)` with the lock held. REQUIRES: refresh() came before, if `use` reads bytes.
   template <class Use>
   auto with_ledger(Use&& use) {
     std::lock_guard lock(mutex_);
@@ -108,16 +108,16 @@ class TrackedLedger final : public capture::Listener {
 
   /// REQUIRES: within with_ledger.
   const Description* description(ledger::AllocationId id) const;
-  /// What it was named as last, which may have been after the instant in question.
+  /// The latest class of the allocation, which it may have got after the instant in question.
   std::optional<AllocationClassifier::Class> named_since(ledger::AllocationId id) const;
-  /// Forgets, now and then, descriptions of what neither lives nor stands in the run's peaks. REQUIRES: within
+  /// Forgets, now and then, shapes of memory that neither lives nor is in one of the run's peaks. REQUIRES: within
   /// with_ledger.
   void prune_descriptions();
 
-  /// How many names and descriptions are kept. REQUIRES: within with_ledger.
+  /// The number of names and descriptions. REQUIRES: within with_ledger.
   std::size_t entries() const { return named_.size() + homeless_.size() + descriptions_.size(); }
 
-  /// Throws what was noted where throwing was not allowed.
+  /// Throws the first defect that was stored in a place that must not throw.
   void throw_defect();
 
  private:
@@ -144,9 +144,9 @@ class TrackedLedger final : public capture::Listener {
   ledger::CategoryId state_category_ = ledger::categories::kOptstate;
   std::atomic<bool> tracking_{false};
   bool preparing_ = false;
-  std::vector<ledger::OwnerId> optimizers_;  ///< Whose steps are under way, the outermost first.
+  std::vector<ledger::OwnerId> optimizers_;  ///< In a step now, the outermost first.
   ska::flat_hash_map<std::uint64_t, Named> named_;
-  std::vector<Named> homeless_;  ///< Named storages whose memory was freed: resized, to nothing or to other memory.
+  std::vector<Named> homeless_;  ///< Named storages that were resized, to zero bytes or to other memory.
   std::atomic<bool> has_homeless_{false};
   ska::flat_hash_map<std::uint64_t, Description> descriptions_;
   std::atomic<std::uint64_t> workspaces_version_{0};

@@ -45,8 +45,8 @@ void WatchedTensors::add(torch::nn::Module& module, const std::string& fqn) {
   for (const auto& [name, child] : nn::children_of(module)) add(*child, fqn + "." + name);
 }
 
-// [Note: what is done without the lock] Looking into a tensor, and putting a hook on one, may run code of another front
-// end's, on whose lock somebody may wait who is waiting for ours. So the lock is for the table alone.
+// [Note: work without the lock] To look into a tensor, or to put a hook on it, may run code of another front end. That
+// code may wait for a thread that waits for our lock. So the lock guards only the table.
 
 void WatchedTensors::add_own(torch::nn::Module& module, const std::string& fqn) {
   const auto owner = tracked_->owner(fqn);
@@ -86,7 +86,7 @@ void WatchedTensors::name(const Seen& seen) {
   if (entry->second.handles.empty()) entry->second.handles = std::move(handles);
 }
 
-/// Both as it is computed, and as it stands in the parameter: what accumulates may be another tensor.
+/// The gradient at its computation, and the parameter's: the accumulated one may be another tensor.
 std::vector<nn::HookHandle> WatchedTensors::hook_gradients(const at::Tensor& parameter) {
   // Weakly, because a hook on a tensor may outlive the tracker.
   const auto name = [self = weak_from_this(), key = parameter.unsafeGetTensorImpl()](const at::Tensor& gradient) {

@@ -19,22 +19,22 @@
 
 namespace plimsoll {
 
-/// Parameters that somebody else names, with their gradients: the optimizer's state for them is all that is left to
-/// name.
+/// Parameters that another object names, with their gradients. WatchedTensors names only the optimizer's state for
+/// them.
 class ManagedParameters {
  public:
-  /// Nothing for a parameter that is not managed.
+  /// The owner; nullopt for a parameter that is not managed.
   virtual std::optional<ledger::OwnerId> owner_of(const at::Tensor& parameter) const = 0;
 
  protected:
   ~ManagedParameters() = default;
 };
 
-/// The parameters and buffers of the modules that are known: names their memory and that of their gradients, in the
-/// books, and goes on doing so when they get other memory. Holds no tensor alive.
+/// The parameters and buffers of known modules. Names their memory and the memory of their gradients in the tracked
+/// ledger, again if they get other memory. Does not keep a tensor alive.
 ///
-/// Gradients are named by hooks on the parameters, while the books are tracking. The hooks stay for the life of this
-/// object, because torch's list of a tensor's hooks only grows. Thread-safe.
+/// Hooks on the parameters name gradients while the tracked ledger tracks. The hooks stay for the life of this object,
+/// because torch's list of a tensor's hooks only grows. Thread-safe.
 class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
  public:
   explicit WatchedTensors(std::shared_ptr<TrackedLedger> tracked) : tracked_(std::move(tracked)) {}
@@ -42,13 +42,13 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   WatchedTensors(const WatchedTensors&) = delete;
   WatchedTensors& operator=(const WatchedTensors&) = delete;
 
-  /// From now on `managed` parameters are left alone, and state of optimizers is of the category `state`. Not owned;
-  /// null for none.
+  /// Leaves `managed` parameters alone from now on, and gives state of optimizers the category `state`. Not owned; null
+  /// for none.
   void leave_to(const ManagedParameters* managed, ledger::CategoryId state);
-  /// Names and watches what the module and all below it hold. What two modules share belongs to the first.
+  /// Names and watches the tensors of the module and all below it. A shared tensor belongs to the first module.
   void add(torch::nn::Module& module, const std::string& fqn);
-  /// Names again what has other memory than it had (set_data, to), and watches parameters that need gradients by now.
-  /// Only what this thread was the last to add: another may be writing to its gradients at this moment.
+  /// Names tensors again that got other memory (set_data, to), and watches parameters that need gradients by now. Only
+  /// tensors that this thread was the last to add: another thread may write to its gradients now.
   void look_again();
   /// The state that an optimizer keeps for a parameter.
   void name_state(const at::Tensor& parameter, const at::Tensor& state);
@@ -62,12 +62,12 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     const torch::nn::Module* module = nullptr;
     ledger::CategoryId category{};
     ledger::OwnerId owner{};
-    std::uint64_t allocation = 0;  ///< The one that was named last; 0 is none.
+    std::uint64_t allocation = 0;  ///< The latest that was named; 0 for none.
     std::vector<nn::HookHandle> handles = {};
-    std::thread::id thread = {};  ///< The last one that added it: in use, the one that its model runs on.
+    std::thread::id thread = {};  ///< The last thread that added it: the thread of its model.
   };
 
-  /// What the table had of a tensor when the lock was held.
+  /// A copy of the table's entry for a tensor.
   struct Seen {
     at::Tensor tensor;
     ledger::CategoryId category{};
@@ -76,8 +76,8 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
     bool hooked = false;
   };
 
-  /// A state that was named, and the tensors that held its memory then. To find these in a wrapper of Python's costs
-  /// more than all else that is done for a state, and every step asks for every state.
+  /// A state that was named, and the tensors that held its memory then. To find the tensors in a Python wrapper is the
+  /// largest cost of a state, and each step asks for each state.
   struct NamedState {
     struct Holder {
       WeakTensor tensor;
@@ -96,7 +96,7 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   void name_gradient(c10::TensorImpl* parameter, const at::Tensor& gradient);
 
   const std::shared_ptr<TrackedLedger> tracked_;
-  mutable std::mutex mutex_;  ///< Before all locks of the books.
+  mutable std::mutex mutex_;  ///< Before all locks of the tracked ledger.
   std::unordered_map<c10::TensorImpl*, Watched> watched_;
   ska::flat_hash_map<c10::TensorImpl*, NamedState> named_states_;
   const ManagedParameters* managed_ = nullptr;

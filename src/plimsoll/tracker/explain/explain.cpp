@@ -18,7 +18,7 @@ namespace phases = ledger::phases;
 
 const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";
 
-/// Where the running module is, for the line that says when.
+/// The stage of the running module, for the first line of the text.
 std::string_view place(Stage stage) {
   switch (stage) {
     case Stage::kBeforePreForward:
@@ -88,7 +88,7 @@ class Reasons {
       if (standing->recomputed) return "gathered to run its forward again";
       if (standing->stage == Stage::kBeforePreForward) return "gathered for its forward";
       if (is_backward(standing->stage) && is_running(standing->stage)) return "gathered for its backward";
-      // In forward a buffer stays until the next module has copied out of its own.
+      // In forward a buffer stays until the next module has copied out of its own buffer.
       if (is_forward(standing->stage) && !in(phases::kBackward) && stages_.in_latest_forward.contains(owner)) {
         return "gathered for its forward, kept until the next copy-out";
       }
@@ -114,7 +114,7 @@ class Reasons {
   }
 
   Reason temporaries(const ledger::Allocation& allocation, const std::string& owner) const {
-    // The last thing that was made may have got its name after the peak.
+    // The last allocation may have got its category after the peak.
     const auto since = named_as_(allocation.id);
     const auto became = since ? ledger_.name(since->category) : std::string_view();
     if (became == category::kUnshardedGrad.name || became == category::kAccumulatedGrad.name) {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "plimsoll/ledger/ledger.h"
-#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/explain/stage_log.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 
 namespace plimsoll {
 
-/// The paths of the modules under fully_shard, each with the owner that FSDP's memory for it has.
+/// The paths of the modules under fully_shard, each with the owner of its FSDP memory.
 using FSDPMembers = std::vector<std::pair<std::string, ledger::OwnerId>>;
 
 /// The latest category and owner of an allocation, which it may have got after the peak.

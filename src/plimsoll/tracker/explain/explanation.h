@@ -18,20 +18,20 @@ inline std::string as_in_ledger(const std::string& owner) { return owner; }
 /// Live bytes of one category with one reason. report::sentence() renders one.
 using Cause = report::PeakCause;
 
-/// Where the memory of a device stood at one instant, cause by cause; from what was alive then, to the byte.
+/// The causes of the bytes of a device at one instant; they sum to the total.
 struct Explanation {
   std::string device;
   std::int64_t total = 0;  ///< The causes' sum.
   std::int64_t reserved = 0;
   ledger::Step step = ledger::kNoStep;
   std::string phase;
-  /// The FSDP module whose stage it was; "" for none.
+  /// The FSDP module of the stage; "" for none.
   std::string module;
   std::string stage;
   std::vector<Cause> causes;  ///< Largest first.
 };
 
-/// A line that says when, and one for each cause.
+/// A line with the instant, then a line for each cause.
 std::string to_text(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 

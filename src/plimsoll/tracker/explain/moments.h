@@ -16,12 +16,11 @@ void for_each_device(const ledger::Ledger& ledger, Use&& use) {
     use(ledger::DeviceId{static_cast<std::uint16_t>(index)});
 }
 
-/// Where the memory stood, at one instant, or each device at its own. Devices that hold nothing are left out.
+/// The bytes by category at one instant, or of each device at its own. Leaves out devices that hold nothing.
 Snapshot snapshot_of(const ledger::Ledger& ledger);
 Snapshot snapshot_of(const std::vector<ledger::Peak>& peaks, const ledger::Ledger& ledger);
 
-/// Such snapshots by the hundred in every step: packed one after the other, in memory that clear() keeps for the next
-/// step.
+/// Hundreds of such snapshots per step, packed one after the other in memory that clear() keeps for the next step.
 class Moments {
  public:
   using Place = std::size_t;

@@ -38,7 +38,7 @@ RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type) {
   return worst;
 }
 
-// Here, so that whoever does not ask links nothing of process groups.
+// Here, so that a program without this call does not link process groups.
 RankPeak FSDPMemTracker::worst_rank() {
   return highest_of_ranks(snapshot(SnapshotKind::kPeak),
                           c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true));

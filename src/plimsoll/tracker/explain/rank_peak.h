@@ -4,15 +4,15 @@
 
 namespace plimsoll {
 
-/// Where one rank's memory stood at its highest.
+/// The peak of one rank.
 struct RankPeak {
   int rank = 0;
   Snapshot peak;
 };
 
-/// Of the ranks of the default process group, the one with the highest total on any of its devices of that type; the
-/// first of several. All ranks call it and get the same answer: the peaks are exchanged through the group's store, and
-/// take no memory of a device. Where one process stands for a world (backend "fake"), its own is all there is.
+/// The rank of the default process group with the highest total on a device of this type; the first if several are
+/// equal. All ranks call it and get the same answer. The ranks exchange peaks through the group's store, without device
+/// memory. With the backend "fake", where one process is the whole world, the answer is its own peak.
 RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type);
 
 }  // namespace plimsoll

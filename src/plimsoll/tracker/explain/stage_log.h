@@ -13,20 +13,20 @@
 
 namespace plimsoll {
 
-/// Where an FSDP module is.
+/// The stage of an FSDP module.
 struct Standing {
-  fsdp::Stage stage{};  ///< The last that was heard of it.
+  fsdp::Stage stage{};  ///< The latest.
   /// A checkpoint has begun to run its forward again, before its backward.
   bool recomputed = false;
 };
 
-/// Where each FSDP module was at one instant.
+/// The stages of the FSDP modules at one instant.
 struct Stages {
-  /// Those that never did anything are left out.
+  /// Modules without any stage are left out.
   std::unordered_map<ledger::OwnerId, Standing> of_owner;
-  /// Those whose forward has begun in the forward pass that was the latest.
+  /// The modules that have begun their forward in the latest forward pass.
   std::unordered_set<ledger::OwnerId> in_latest_forward;
-  /// The one whose forward or backward began last and was not over; nothing where none ran.
+  /// The module that was the last to begin a forward or backward that was not over; nullopt if none ran.
   std::optional<ledger::OwnerId> running;
 
   std::optional<Standing> operator[](ledger::OwnerId owner) const;
@@ -37,16 +37,16 @@ bool is_backward(fsdp::Stage stage);
 /// Whether the stage is within a forward or a backward, and not the end of one.
 bool is_running(fsdp::Stage stage);
 
-/// Which FSDP module was in which stage when: what an instant of the past is explained by. Not thread-safe.
+/// The stages of FSDP modules by event, for explanations of a past instant. Not thread-safe.
 class StageLog {
  public:
-  /// The stage begins right after the event `now`. Of a recomputation only its beginning is told.
+  /// The stage begins right after the event `now`. Of a recomputation only the beginning is added.
   void add(ledger::Step step, ledger::Sequence now, ledger::OwnerId owner, fsdp::Stage stage, bool recomputed = false);
-  /// As it was when the event `at` happened. REQUIRES: that step is kept.
+  /// The stages at the event `at`. REQUIRES: that step is kept.
   Stages at(ledger::Step step, ledger::Sequence at) const;
   /// Forgets all steps but these and the latest.
   void keep(const std::set<ledger::Step>& steps);
-  /// Forgets how the modules came to stand where they do, in the latest step. REQUIRES: no instant of it is asked for.
+  /// Forgets the events of the latest step; the stages at its end stay. REQUIRES: no instant of that step is needed.
   void forget_latest();
   std::size_t entries() const;
 

@@ -10,8 +10,8 @@
 
 namespace plimsoll {
 
-/// A module's states in the order in which it first came by each. Peaks, which have no moment of their own, stand
-/// before the state that begins what they are the peak of; last, where the module did not come by that.
+/// A module's states in the order of their first events. A peak has no moment of its own: it stands before the state
+/// that begins its pass, or last if the module had no such state.
 ///
 /// `places` are the moments of each state within one step; `peaks` are pairs of such a beginning and its peak, and only
 /// those of peaks that there are.

@@ -15,22 +15,22 @@
 
 namespace plimsoll {
 
-/// What is kept of each FSDP module: the compact form of FSDPModuleStats. One that runs in a later step begins anew.
+/// The compact form of FSDPModuleStats, for each FSDP module. A module that runs in a later step starts again.
 /// Not thread-safe: the tracker's lock guards it.
 class FSDPRecords {
  public:
   /// A module that is followed, by the name it has.
   void follow(const FSDPRuntime::State& state, const std::string& fqn);
   void forget_dead();
-  /// Where the memory stands is the module's snapshot of that state, which is no peak. Nothing happens for a module
-  /// that is not followed.
+  /// Takes the module's snapshot of this state, which must not be a peak. Does nothing for a module that is not
+  /// followed.
   void add(FSDPRuntime::Key state, FSDPModState in, const ledger::Ledger& ledger);
 
-  /// Those that ran. Their peaks are those of the modules' forwards and backwards; of a group of modules, the highest
-  /// of them, call by call.
+  /// The modules that ran. Their peaks are the peaks of forward and backward; of a group of modules, the maximum, call
+  /// by call.
   std::vector<FSDPModuleStats> stats(const ModuleRecords& modules, const ledger::Ledger& ledger) const;
   void clear();
-  /// How many moments are kept.
+  /// The number of moments.
   std::size_t entries() const;
 
  private:

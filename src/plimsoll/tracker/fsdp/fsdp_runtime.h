@@ -13,8 +13,8 @@
 
 namespace plimsoll {
 
-/// An FSDP2 runtime as a tracker sees it: plimsoll's own (native_fsdp.h), or torch's in Python. States (what one
-/// fully_shard made) and groups (the parameters that travel together) go by keys, which are theirs while they live.
+/// An FSDP2 runtime as a tracker sees it: plimsoll's own (native_fsdp.h), or torch's in Python. A state is the result
+/// of one fully_shard; a group is the parameters that are gathered together. Each has a key for its life.
 class FSDPRuntime {
  public:
   using Key = const void*;
@@ -27,23 +27,23 @@ class FSDPRuntime {
   struct State {
     Key key = nullptr;
     Life life;
-    std::vector<torch::nn::Module*> modules;  ///< Those that live.
+    std::vector<torch::nn::Module*> modules;  ///< The live ones.
     std::vector<Group> groups;
   };
-  /// What a thread takes memory for.
+  /// The use of memory that a thread allocates.
   struct Use {
     fsdp::MemoryUse use{};
     Key group = nullptr;
   };
 
-  /// What the runtime tells, on the thread that does the work. It does not throw.
+  /// Gets the events of the runtime, on the thread that does the work. Must not throw.
   class Listener {
    public:
     /// One of the forward stages.
     virtual void state_in(fsdp::Stage stage, Key state) noexcept = 0;
     /// One of the others.
     virtual void group_in(fsdp::Stage stage, Key group) noexcept = 0;
-    /// What the tensor's memory is used for from now on.
+    /// The use of the tensor's memory from now on.
     virtual void memory(fsdp::MemoryUse use, const at::Tensor& tensor, Key group) noexcept = 0;
 
    protected:
@@ -52,20 +52,20 @@ class FSDPRuntime {
 
   virtual ~FSDPRuntime() = default;
 
-  /// The listener hears of it all until stop(), after which no call is under way. REQUIRES: once.
+  /// Sends all events to the listener until stop(). After stop() no call is under way. REQUIRES: once.
   virtual void listen(Listener& listener) = 0;
   virtual void stop() = 0;
 
-  /// The state whose module this is; nothing where fully_shard was not applied to it.
+  /// The state of the module; nullopt if fully_shard was not applied to it.
   virtual std::optional<State> state_of(torch::nn::Module& module) = 0;
-  /// What the root computes on.
+  /// The device that the root computes on.
   virtual at::Device device_of(torch::nn::Module& root) = 0;
   virtual void for_each_held(Key group, const std::function<void(fsdp::MemoryUse, const at::Tensor&)>& visit) const = 0;
   /// The whole parameters, while they are whole.
   virtual void for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const = 0;
-  /// The group that a parameter, whole or not, belongs to; null for one that is not sharded.
+  /// The group of a parameter, whole or sharded; null for a parameter that FSDP2 does not manage.
   virtual Key group_of(const at::Tensor& parameter) const = 0;
-  /// Of what this thread allocates on the device now. Called with the tracked ledger's lock held.
+  /// The use of memory that this thread allocates on the device now. Called with the tracked ledger's lock held.
   virtual std::optional<Use> current_use(c10::Device device) const noexcept = 0;
 };
 

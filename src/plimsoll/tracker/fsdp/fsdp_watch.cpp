@@ -13,7 +13,7 @@ using fsdp::Stage;
 
 namespace {
 
-/// What torch calls the stage. The end of a recomputation is not the runtime's to tell: it may be broken off before.
+/// torch's name of the stage. The runtime does not see the end of a recomputation, which may stop early.
 std::optional<FSDPModState> snapshot_of_stage(Stage stage, bool recomputing) {
   if (recomputing) {
     return stage == Stage::kAfterPreForward ? std::optional(FSDPModState::kPreForwardAC) : std::nullopt;
@@ -61,7 +61,8 @@ FSDPWatch::~FSDPWatch() {
   tensors_.leave_to(nullptr, ledger::categories::kOptstate);
 }
 
-// --- What there is -------------------------------------------------------------------------------------------------
+// --- Modules and groups
+// -------------------------------------------------------------------------------------------------
 
 void FSDPWatch::add_root(torch::nn::Module& root) {
   const auto device = runtime_->device_of(root);
@@ -73,7 +74,7 @@ void FSDPWatch::add_root(torch::nn::Module& root) {
 
 void FSDPWatch::look_again() {
   tracked_.with_ledger([&](const ledger::Ledger& ledger) {
-    // The run's peak counts anew from here on. Only the first state's is still asked for.
+    // The run's peak starts again here. Of the peaks before, only the first state's is still needed.
     if (!first_state_peak_ || first_state_peak_->step != ledger.current_step()) log_.forget_latest();
   });
   follow_all();
@@ -141,7 +142,7 @@ void FSDPWatch::name(const at::Tensor& tensor, MemoryUse use, ledger::OwnerId ow
 std::optional<FSDPWatch::FollowedGroup> FSDPWatch::followed_group(Key group) const {
   const std::lock_guard lock(mutex_);
   const auto found = groups_.find(group);
-  // Where it is gone, another may be at its address.
+  // If it is gone, another may have its address.
   if (found == groups_.end() || found->second.life.expired()) return std::nullopt;
   return found->second;
 }
@@ -164,7 +165,7 @@ std::optional<FSDPWatch::Followed> FSDPWatch::followed(Key state) const {
   return found->second;
 }
 
-// --- What happens --------------------------------------------------------------------------------------------------
+// --- Events --------------------------------------------------------------------------------------------------
 
 std::optional<AllocationClassifier::Class> FSDPWatch::classify(c10::Device device) const noexcept {
   const auto use = runtime_->current_use(device);
@@ -218,7 +219,7 @@ void FSDPWatch::log_stage(ledger::OwnerId owner, Stage stage, bool recomputed) {
   });
 }
 
-/// A step begins: of those before it, only what a peak stands in is needed.
+/// A step begins. Of the steps before it, only those with a peak are needed.
 void FSDPWatch::forget_steps(const ledger::Ledger& ledger) {
   last_step_ = ledger.current_step();
   std::set<ledger::Step> needed;

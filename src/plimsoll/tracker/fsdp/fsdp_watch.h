@@ -12,19 +12,19 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/explain/stage_log.h"
 #include "plimsoll/tracker/fsdp/fsdp_records.h"
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 #include "plimsoll/tracker/module_tracker.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/tracker_extension.h"
 #include "plimsoll/tracker/watched_tensors.h"
 
 namespace plimsoll {
 
-/// What an FSDP runtime tells, in the books of a tracker: memory gets its category and owner as it is allocated, and
-/// each stage its snapshot. From construction to destruction, which are the tracker's.
+/// Brings the events of an FSDP runtime into a tracker: memory gets its category and owner at its allocation, and each
+/// stage gets its snapshot. Lives as long as the tracker.
 class FSDPWatch final : public FSDPRuntime::Listener,
                         public AllocationClassifier,
                         public ManagedParameters,
@@ -32,20 +32,21 @@ class FSDPWatch final : public FSDPRuntime::Listener,
  public:
   using Key = FSDPRuntime::Key;
 
-  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, TrackedLedger& tracked, WatchedTensors& tensors, ModuleTracker& modules);
+  FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, TrackedLedger& tracked, WatchedTensors& tensors,
+            ModuleTracker& modules);
   ~FSDPWatch();
 
-  /// Follows the FSDP modules that there are below `root`, now and at each enter(). Throws where it is none itself.
+  /// Follows the FSDP modules below `root`, now and at each enter(). Throws if `root` is not an FSDP module.
   void add_root(torch::nn::Module& root);
 
-  /// Follows the FSDP modules that there are now, and names what they hold.
+  /// Follows the FSDP modules of now, and names their memory.
   void look_again() override;
-  /// Where a root has got another name since, as part of a larger module, all have.
+  /// If a root has got another name, as a part of a larger module, renames all.
   void before_step() override;
   void after_recomputed_forward(torch::nn::Module& module) override;
   void after_step() override;
 
-  /// What the first root computes on; nothing without one.
+  /// The device of the first root; nullopt without a root.
   std::optional<at::Device> device() const { return device_; }
   ledger::CategoryId inputs_category() const { return inputs_category_; }
 
@@ -55,7 +56,7 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   const ledger::RetainedPeak& first_state_peak() const { return first_state_peak_; }
   std::size_t entries() const override { return records.entries() + log_.entries(); }
 
-  // --- From the runtime and the books.
+  // --- From the runtime and the tracked ledger.
   void state_in(fsdp::Stage stage, Key state) noexcept override;
   void group_in(fsdp::Stage stage, Key group) noexcept override;
   void memory(fsdp::MemoryUse use, const at::Tensor& tensor, Key group) noexcept override;
@@ -99,7 +100,7 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   std::array<ledger::CategoryId, fsdp::kMemoryUses> categories_;
   ledger::CategoryId inputs_category_{}, state_category_{};
 
-  mutable std::mutex mutex_;  ///< Guards the next two. After the tracked ledger's lock; nothing is called with it held.
+  mutable std::mutex mutex_;  ///< Guards the next two. After the tracked ledger's lock. No call is made with it held.
   std::unordered_map<Key, Followed> states_;
   std::unordered_map<Key, FollowedGroup> groups_;
 

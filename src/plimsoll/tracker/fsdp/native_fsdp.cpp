@@ -70,7 +70,7 @@ void NativeFSDP::on_memory(fsdp::MemoryUse use, const at::Tensor& tensor, const 
   listener_->memory(use, tensor, group);
 }
 
-// Here, so that whoever follows another runtime links nothing of this one.
+// Here, so that a program that follows another runtime does not link this one.
 FSDPMemTracker::FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& options)
     : FSDPMemTracker(std::make_unique<NativeFSDP>(), options) {
   add_root(root);

@@ -7,7 +7,7 @@
 
 namespace plimsoll {
 
-/// The runtime of plimsoll::fsdp, which tells by itself what it does.
+/// The runtime of plimsoll::fsdp, which reports its own work.
 class NativeFSDP final : public FSDPRuntime, public fsdp::RuntimeObserver {
  public:
   void listen(Listener& listener) override;
