@@ -8,7 +8,7 @@
 #include "capture/counting_allocator.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
-/// What the tests ask a tracker again and again.
+/// Questions that many tests ask a tracker.
 
 template <>
 struct doctest::StringMaker<plimsoll::Snapshot> {
@@ -40,7 +40,7 @@ inline std::int64_t bytes_of(MemTracker& tracker, const std::string& category, c
   return now(tracker, device)[category];
 }
 
-/// How often the module was in that state.
+/// The number of the module's calls in that state.
 inline std::size_t calls(const ModuleStats& stats, ModuleState state) {
   const auto found = stats.snapshots.find(state);
   return found == stats.snapshots.end() ? 0 : found->second.size();

@@ -133,7 +133,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(Block, nn::Hooked<BlockImpl>);
 
-/// A linear layer without bias whose weight may be another module's.
+/// A linear layer without bias. It may share the weight of another module.
 struct HeadImpl : torch::nn::Module {
   at::Tensor weight;
 

@@ -22,7 +22,7 @@ const LiveTensor* find(const std::vector<LiveTensor>& alive, const std::string& 
 
 }  // namespace
 
-TEST_CASE("what was alive at the peak sums to it, largest first") {
+TEST_CASE("the live allocations at the peak sum to the peak, largest first") {
   MemTracker tracker;
   models::Transformer model(models::TransformerOptions{});
   nn::SGD optimizer(model->parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -75,7 +75,7 @@ TEST_CASE("parameters, gradients, state and activations have owner, shape and dt
   CHECK_FALSE(alive[0].dtype.has_value());
 }
 
-TEST_CASE("temporaries of an optimizer belong to it") {
+TEST_CASE("temporaries of an optimizer's step belong to the optimizer") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1});

@@ -11,7 +11,7 @@ namespace plimsoll {
 
 namespace {
 
-/// Stands for a profiler that counts memory.
+/// A fake profiler that counts memory.
 struct Counting final : c10::MemoryReportingInfoBase {
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
     reports += bytes > 0 ? 1 : 0;

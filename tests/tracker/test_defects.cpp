@@ -7,7 +7,7 @@
 
 namespace plimsoll {
 
-TEST_CASE("a defect is thrown by the next snapshot, once, and tracking goes on") {
+TEST_CASE("the next snapshot throws a defect once, and tracking continues") {
   MemTracker tracker;
   capture::Registry::of_process().defect("something was missed");
   capture::Registry::of_process().defect("and something else");
@@ -17,14 +17,14 @@ TEST_CASE("a defect is thrown by the next snapshot, once, and tracking goes on")
   CHECK(total(tracker) == 8);
 }
 
-TEST_CASE("what the ledger finds wrong is thrown too") {
+TEST_CASE("a defect of the ledger is thrown too") {
   TrackedLedger books({}, nullptr);
   books.freed(ledger::AllocationId{123456789});
   CHECK_THROWS_WITH_AS(books.throw_defect(), doctest::Contains("123456789"), c10::Error);
   books.throw_defect();
 }
 
-TEST_CASE("a defect reaches the trackers that were there, and no later one") {
+TEST_CASE("a defect reaches the trackers of its time, and no later one") {
   MemTracker first;
   capture::Registry::of_process().defect("something was missed");
   MemTracker second;

@@ -44,7 +44,7 @@ TEST_CASE("a snapshot as plain text") {
   CHECK(render(Snapshot{}, ByteUnit::kB, Layout::kTable) == "No memory tracked.\n");
 }
 
-TEST_CASE("a snapshot as a table, without devices that round to nothing") {
+TEST_CASE("a snapshot as a table leaves out devices that round to zero") {
   CHECK(render(sample(), ByteUnit::kMiB, Layout::kTable) ==
         "Device  Parameter      Temp     Total\n"
         "------  ---------  --------  --------\n"
@@ -93,7 +93,7 @@ TEST_CASE("modules as tables, a row for each device") {
         "\n");
 }
 
-TEST_CASE("modules beyond the depth are left out, and the others are in natural order") {
+TEST_CASE("modules below the depth are left out, and the others are in natural order") {
   std::vector<ModuleStats> all;
   for (const auto* fqn :
        {"Net", "Net.layers.10", "Net.layers.9", "Net.layers", "Net.layers.9.attention", "Net.b", "Net.A"}) {
@@ -106,7 +106,7 @@ TEST_CASE("modules beyond the depth are left out, and the others are in natural 
   CHECK(render(all, {.depth = 0}) == "");
 }
 
-TEST_CASE("a tracker writes what render makes of what it saw") {
+TEST_CASE("a tracker displays its snapshots as render does") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   {

@@ -67,7 +67,7 @@ struct Trained {
     }
     return found;
   }
-  /// Memory that is made now is nobody's, and an activation.
+  /// Memory that is made now has no owner, and is Activation.
   void check_idle() {
     CHECK(tracker.parents() == kNothingRuns);
     CHECK(total(tracker) == expected());
@@ -82,7 +82,7 @@ struct Trained {
 
 }  // namespace
 
-TEST_CASE("a forward that throws leaves the tracker as it was, and the next step is seen as if nothing had been") {
+TEST_CASE("a forward that throws leaves the tracker unchanged, and the next step is as usual") {
   Trained trained;
   const auto scope = trained.tracker.enter();
   trained.step();
@@ -97,7 +97,7 @@ TEST_CASE("a forward that throws leaves the tracker as it was, and the next step
   CHECK(trained.tracker.parents() == kNothingRuns);
 }
 
-TEST_CASE("a backward that throws leaves the tracker as it was, and the next step is seen as if nothing had been") {
+TEST_CASE("a backward that throws leaves the tracker unchanged, and the next step is as usual") {
   Trained trained;
   const auto scope = trained.tracker.enter();
   trained.step();
@@ -112,7 +112,7 @@ TEST_CASE("a backward that throws leaves the tracker as it was, and the next ste
   CHECK(trained.tracker.parents() == kNothingRuns);
 }
 
-TEST_CASE("an optimizer that throws leaves the tracker as it was") {
+TEST_CASE("an optimizer that throws leaves the tracker unchanged") {
   Trained trained;
   const auto scope = trained.tracker.enter();
   trained.step();
@@ -147,7 +147,7 @@ TEST_CASE("a user hook that throws before a forward leaves other trackers balanc
   models::MLP model(8, 16, 4);
   const auto batch = at::ones({2, 8});
   const auto scope_first = first.enter(), scope_second = second.enter();
-  // The second tracker hears of no beginning, but of the end.
+  // The second tracker sees the end without the beginning.
   first.register_user_hooks({.pre_forward = [](torch::nn::Module& module, auto&) {
     if (nn::class_name(module) == "ReLU") throw std::runtime_error("no ReLU");
   }});

@@ -15,7 +15,7 @@ namespace plimsoll {
 
 namespace {
 
-/// A module of another front end: it says what it holds, and is called through its hooks alone.
+/// A module of another front end: it names its tensors, and only its hooks are called.
 struct Foreign final : nn::ForeignModule {
   explicit Foreign(std::string type_) : type(std::move(type_)) {}
 
@@ -44,7 +44,7 @@ std::int64_t cpu(MemTracker& tracker, std::string_view category) { return tracke
 
 }  // namespace
 
-TEST_CASE("a foreign module is named, named below, and attributed as one of ours") {
+TEST_CASE("a foreign module and its children get names and owners as our modules do") {
   const auto root = std::make_shared<Foreign>("Net"), layer = std::make_shared<Foreign>("Layer");
   root->children_now = {{"first", layer}};
   layer->parameters_now = {at::ones({256}).requires_grad_()};
@@ -72,7 +72,7 @@ TEST_CASE("a foreign module is named, named below, and attributed as one of ours
   CHECK(roots[0].first == "Net");
 }
 
-TEST_CASE("a foreign module that holds other tensors now is seen to") {
+TEST_CASE("new tensors of a foreign module are named") {
   const auto module = std::make_shared<Foreign>("Net");
   module->parameters_now = {at::ones({256}).requires_grad_()};
   MemTracker tracker;
@@ -84,7 +84,7 @@ TEST_CASE("a foreign module that holds other tensors now is seen to") {
   CHECK(cpu(tracker, "Parameter") == 0);
 }
 
-TEST_CASE("what an optimizer of another front end makes as state is state from its first instant") {
+TEST_CASE("state of another front end's optimizer is state from its first instant") {
   struct ForeignOptimizer final : nn::StepObservable {
     std::string optimizer_name() const override { return "Lion"; }
     std::vector<at::Tensor> parameters() const override { return {}; }
@@ -106,7 +106,7 @@ TEST_CASE("what an optimizer of another front end makes as state is state from i
   CHECK(cpu(tracker, "Activation") == 64);
 }
 
-TEST_CASE("a peak without FSDP is explained cause by cause") {
+TEST_CASE("a peak without FSDP is explained by causes") {
   MemTracker tracker;
   const auto module = std::make_shared<Foreign>("Net");
   module->parameters_now = {at::ones({256}).requires_grad_()};

@@ -8,7 +8,7 @@
 
 namespace plimsoll {
 
-TEST_CASE("the worst rank is the one whose device stood highest, and all ranks know it") {
+TEST_CASE("the worst rank is the rank with the highest peak, and all ranks get it") {
   ranks::on_ranks(3, [](const ranks::Rank& rank) {
     small::join(rank);
     small::Net model(64);
@@ -37,7 +37,7 @@ TEST_CASE("the worst rank is the one whose device stood highest, and all ranks k
   });
 }
 
-TEST_CASE("where one process stands for a world the worst rank is itself") {
+TEST_CASE("with one process for the whole world the worst rank is itself") {
   distributed::destroy_process_group();
   distributed::init_process_group({.backend = "fake", .store = {}, .rank = 2, .world_size = 64});
   small::Net model(64);
@@ -47,7 +47,7 @@ TEST_CASE("where one process stands for a world the worst rank is itself") {
   distributed::destroy_process_group();
 }
 
-TEST_CASE("on the CPU, too, the total under FSDP is what the allocator gave out") {
+TEST_CASE("on the CPU the total under FSDP is the allocator's total, too") {
   distributed::destroy_process_group();
   distributed::init_process_group({.backend = "fake", .store = {}, .rank = 0, .world_size = 4});
   small::Net model(64);
@@ -71,7 +71,7 @@ TEST_CASE("on the CPU, too, the total under FSDP is what the allocator gave out"
   distributed::destroy_process_group();
 }
 
-TEST_CASE("a snapshot is read from what it is written as") {
+TEST_CASE("a snapshot that is written and read is the same") {
   Snapshot snapshot;
   snapshot["cuda:0"].add("Sharded Param", 12);
   snapshot["cuda:0"].add("Temp", 0);

@@ -25,7 +25,7 @@ TEST_CASE("the log of a run, replayed, gives its balances and peaks") {
   const auto now = tracker.snapshot().at("cpu"), peak = tracker.snapshot(SnapshotKind::kPeak).at("cpu");
   const auto books = ledger::replay(log, {});
   ledger::DeviceId cpu{0};
-  if (books.name(cpu) != "cpu") cpu = ledger::DeviceId{1};  // After a GPU, where there is one.
+  if (books.name(cpu) != "cpu") cpu = ledger::DeviceId{1};  // After a GPU, if there is one.
   REQUIRE(books.name(cpu) == "cpu");
   const auto check = [&](const ledger::Balance& balance, const DeviceSnapshot& expected) {
     CHECK(static_cast<std::int64_t>(balance.total()) == expected.total());

@@ -52,7 +52,7 @@ std::vector<std::string> names(MemTracker& tracker) {
 
 }  // namespace
 
-TEST_CASE("user hooks are called at every state, with the modules that are running") {
+TEST_CASE("user hooks are called at every state, with the running modules") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   std::vector<std::string> heard;
@@ -128,7 +128,7 @@ TEST_CASE("a module run twice has two snapshots of each state") {
   CHECK(shared.parameter_bytes == (24 * 24 + 24) * 4);
 }
 
-TEST_CASE("a tied parameter and its gradient are counted once, and belong to the first that has it") {
+TEST_CASE("a tied parameter and its gradient are counted once, and belong to its first module") {
   MemTracker tracker;
   models::Transformer model(
       models::TransformerOptions{.vocabulary = 500, .dim = 16, .heads = 2, .layers = 1, .tied = true});
@@ -149,7 +149,7 @@ TEST_CASE("a tied parameter and its gradient are counted once, and belong to the
   CHECK(found == 1);
 }
 
-TEST_CASE("modules outside of the registered root are roots of their own") {
+TEST_CASE("modules outside of the registered root are own roots") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::Linear beside(4, 2);
@@ -161,7 +161,7 @@ TEST_CASE("modules outside of the registered root are roots of their own") {
   CHECK(bytes_of(tracker, "Gradient") == bytes_of(tracker, "Parameter"));
 }
 
-TEST_CASE("asked for, modules of one class that live together have names of their own") {
+TEST_CASE("name_apart gives live modules of one class their own names") {
   MemTracker tracker;
   tracker.name_apart();
   const auto scope = tracker.enter();
@@ -176,7 +176,7 @@ TEST_CASE("asked for, modules of one class that live together have names of thei
   CHECK(names(tracker) == std::vector<std::string>{"Identity", "Identity", "Linear", "Linear#2"});
 }
 
-TEST_CASE("asked for, a module goes by the first of the ways to it; otherwise by the last, as torch's tracker has it") {
+TEST_CASE("name_apart gives a module the first of its paths; otherwise it has the last, as in torch's tracker") {
   for (const bool apart : {true, false}) {
     MemTracker tracker;
     if (apart) tracker.name_apart();
@@ -187,7 +187,7 @@ TEST_CASE("asked for, a module goes by the first of the ways to it; otherwise by
   }
 }
 
-TEST_CASE("a module that is built inside the scope is known when it runs, and forgotten when it is gone") {
+TEST_CASE("a module that is built in a scope is known from its run until its end") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   for (int i = 0; i < 3; ++i) {
@@ -202,7 +202,7 @@ TEST_CASE("a module that is built inside the scope is known when it runs, and fo
   CHECK(now(tracker) == kNothing);
 }
 
-TEST_CASE("a module that ran alone is known by its path once its root runs") {
+TEST_CASE("a module that ran alone gets its path when its root runs") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   const auto scope = tracker.enter();
@@ -224,7 +224,7 @@ TEST_CASE("a module on the stack has its forward states") {
   CHECK(bytes_of(tracker, "Gradient") == bytes_of(tracker, "Parameter"));
 }
 
-TEST_CASE("a module that gives what it took begins its backward before it ends it") {
+TEST_CASE("a module that returns its argument begins its backward before it ends it") {
   MemTracker tracker;
   PassedThrough model;
   std::vector<std::string> heard;
@@ -244,7 +244,7 @@ TEST_CASE("a module that gives what it took begins its backward before it ends i
                                           "post PassedThrough.first", "post PassedThrough"});
 }
 
-TEST_CASE("a module whose result is not used has no backward") {
+TEST_CASE("a module with an unused result has no backward") {
   MemTracker tracker;
   nn::Linear used(8, 8), unused(8, 8);
   const auto scope = tracker.enter();
@@ -285,7 +285,7 @@ TEST_CASE("a backward within a forward leaves that forward open") {
   CHECK(calls(outer, ModuleState::kPostForward) == 1);
 }
 
-TEST_CASE("forgotten module stats begin anew, also in the middle of a forward") {
+TEST_CASE("module stats that are reset start again, also in the middle of a forward") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   const auto scope = tracker.enter();

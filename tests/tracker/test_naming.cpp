@@ -31,7 +31,7 @@ void resize_storage(const at::Tensor& tensor, std::int64_t count) {
 
 }  // namespace
 
-TEST_CASE("a category of the user's own stays with the memory, wherever the tensor goes") {
+TEST_CASE("a category of the user's stays with the memory, even if the tensor moves") {
   MemTracker tracker;
   auto cache = bytes(100);
   tracker.categorise(cache, "KV cache");
@@ -57,7 +57,7 @@ TEST_CASE("a category of the user's own stays with the memory, wherever the tens
   CHECK(total(tracker) == 900);
 }
 
-TEST_CASE("buckets for gradients are gradients from their first instant, on the thread that makes them") {
+TEST_CASE("buckets for gradients are Gradient from their first instant, on the thread that makes them") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   at::Tensor bucket, elsewhere;
@@ -72,7 +72,7 @@ TEST_CASE("buckets for gradients are gradients from their first instant, on the 
   CHECK(bytes_of(tracker, "Activation") == 37);
 }
 
-TEST_CASE("what the hooks learn does not take a category of the user's own away") {
+TEST_CASE("the hooks do not replace a category of the user's") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -93,7 +93,7 @@ TEST_CASE("what the hooks learn does not take a category of the user's own away"
   CHECK(bytes_of(tracker, "Gradient") == kParameters - 16 * 8 * 4);
 }
 
-TEST_CASE("only memory can be categorised, and only under a name") {
+TEST_CASE("categorise refuses a tensor without memory, and an empty name") {
   MemTracker tracker;
   int blob[4] = {};
   const auto expected = doctest::Contains(
@@ -113,7 +113,7 @@ TEST_CASE("only memory can be categorised, and only under a name") {
   for (const auto& [category, size] : now.at("cpu").categories()) CHECK(category != "X");
 }
 
-TEST_CASE("a parameter whose storage is resized stays a parameter, by whatever route") {
+TEST_CASE("a parameter with a resized storage stays a Parameter, by each way to resize it") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   tracker.track_external(model);
@@ -132,7 +132,7 @@ TEST_CASE("a parameter whose storage is resized stays a parameter, by whatever r
   CHECK(bytes_of(tracker, "Parameter") == kParameters);
 }
 
-TEST_CASE("parameters and buffers that are given other memory are named again") {
+TEST_CASE("parameters and buffers that get other memory are named again") {
   MemTracker tracker;
   models::ConvNet model;
   tracker.track_external(model);
@@ -175,7 +175,7 @@ TEST_CASE("memory that another thread frees is gone") {
   CHECK(now(tracker) == kNothing);
 }
 
-TEST_CASE("state is told from temporaries, of every optimizer") {
+TEST_CASE("state of every optimizer is told apart from temporaries") {
   MemTracker tracker;
   models::MLP generator(8, 16, 4), critic(8, 16, 4);
   tracker.track_external(generator, critic);
@@ -197,7 +197,7 @@ TEST_CASE("state is told from temporaries, of every optimizer") {
   CHECK(bytes_of(tracker, "Other") == 0);
 }
 
-TEST_CASE("the state of torch's own optimizers is state, where their steps are hooked") {
+TEST_CASE("the state of torch's own optimizers is state, if their steps have hooks") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::HookedOptimizer<torch::optim::AdamW> optimizer(model->parameters(), torch::optim::AdamWOptions(1e-3));
@@ -213,7 +213,7 @@ TEST_CASE("the state of torch's own optimizers is state, where their steps are h
   CHECK(tracker.step_peaks().size() == 2);
 }
 
-TEST_CASE("the passes of a closure are passes, and what the update makes is temporary") {
+TEST_CASE("the passes of a closure are passes, and the update makes temporaries") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::AdamW optimizer(model->parameters(), {.implementation = nn::Implementation::kForeach});

@@ -53,7 +53,7 @@ std::size_t calls(MemTracker& tracker, const std::string& fqn, ModuleState state
 
 }  // namespace
 
-TEST_CASE("what a checkpoint recomputes is Activation, and gradients of activations are Temp") {
+TEST_CASE("recomputed results are Activation, and gradients of activations are Temp") {
   MemTracker tracker;
   Waves model;
   const auto x = at::ones({kRows, kDim}).requires_grad_();
@@ -70,7 +70,7 @@ TEST_CASE("what a checkpoint recomputes is Activation, and gradients of activati
   // In recomputation: the result, what backward was given, and exp(…) and sin(…) again, which backward needs.
   CHECK(activation[true] == 4 * kBytes);
   CHECK(temp[true] == 0);
-  CHECK(bytes_of(tracker, "Temp") == kBytes);  // The gradient of x, which is no parameter.
+  CHECK(bytes_of(tracker, "Temp") == kBytes);  // The gradient of x, which is not a parameter.
   CHECK(calls(tracker, "Waves", ModuleState::kPreForward) == 1);
   CHECK(calls(tracker, "Waves", ModuleState::kPreForwardAC) == 1);
   CHECK(calls(tracker, "Waves", ModuleState::kPostForwardAC) == 1);
@@ -78,7 +78,7 @@ TEST_CASE("what a checkpoint recomputes is Activation, and gradients of activati
   CHECK(tracker.parents() == std::set<std::string>{"Global"});
 }
 
-TEST_CASE("recomputation that stops early leaves its modules as one that does not") {
+TEST_CASE("modules are the same after a recomputation that stops early") {
   MemTracker tracker;
   Waves model;
   const auto x = at::ones({kRows, kDim}).requires_grad_();
@@ -106,7 +106,7 @@ TEST_CASE("nested checkpoints recompute activations at every level") {
   auto y = nn::checkpoint_with(kWhole, [&](const at::Tensor& input) { return model->forward(input); }, x);
   const auto seed = at::ones({kRows, kDim});
   y.backward(seed);
-  // Twice: with the outer checkpoint, whose graph holds nothing of it, and on its own. Then the gradient of sin is
+  // Twice: with the outer checkpoint, with a graph that holds nothing of it, and by itself. Then the gradient of sin is
   // there.
   CHECK(calls(tracker, "Outer.inner", ModuleState::kPreForwardAC) == 2);
   CHECK(calls(tracker, "Outer.inner", ModuleState::kPostForwardAC) == 2);
@@ -117,7 +117,7 @@ TEST_CASE("nested checkpoints recompute activations at every level") {
   CHECK(temp[1] == kBytes);            // The gradient of the inner's result.
 }
 
-TEST_CASE("selective checkpoints keep what the policy says, as Activation") {
+TEST_CASE("selective checkpoints keep the results of their policy as Activation") {
   MemTracker tracker;
   Waves model;
   const auto x = at::ones({kRows, kDim}).requires_grad_();

@@ -37,7 +37,7 @@ TEST_CASE("tracking lasts until the outermost scope ends") {
   CHECK(bytes_of(tracker, "Other") == 3000);
 }
 
-TEST_CASE("while training is prepared, what no module makes is no activation") {
+TEST_CASE("while training is prepared, memory from outside of modules is not Activation") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   tracker.set_preparing(true);
@@ -57,7 +57,7 @@ TEST_CASE("while training is prepared, what no module makes is no activation") {
   CHECK(bytes_of(tracker, "Activation") == activations + 40);
 }
 
-TEST_CASE("the run's peak counts from the outermost enter and stays when the scope is left") {
+TEST_CASE("the run's peak counts from the outermost enter and stays after the scope") {
   MemTracker tracker;
   const auto kept = bytes(100);
   {
@@ -82,7 +82,7 @@ TEST_CASE("the run's peak counts from the outermost enter and stays when the sco
   CHECK(tracker.snapshot(SnapshotKind::kPeak).at("cpu").total() == 100);
 }
 
-TEST_CASE("before any scope there is no peak") {
+TEST_CASE("without a scope the peak is empty") {
   MemTracker tracker;
   const auto kept = bytes(100);
   CHECK(tracker.snapshot(SnapshotKind::kPeak) == Snapshot{});
@@ -91,7 +91,7 @@ TEST_CASE("before any scope there is no peak") {
   CHECK(tracker.step_peaks().empty());
 }
 
-TEST_CASE("a scope that is moved ends once, where it was moved to") {
+TEST_CASE("a moved scope ends once") {
   MemTracker tracker;
   std::vector<MemTracker::Scope> scopes;
   {
@@ -131,7 +131,7 @@ TEST_CASE("entering on a second thread is an error that says what to do") {
   }).join();
 }
 
-TEST_CASE("several trackers see the same memory, each from when it is there") {
+TEST_CASE("several trackers see the same memory, each from its construction") {
   std::optional<MemTracker> first(std::in_place), second(std::in_place);
   models::MLP model(8, 16, 4);
   const auto batch = at::ones({2, 8});
@@ -164,7 +164,7 @@ TEST_CASE("several trackers see the same memory, each from when it is there") {
   CHECK(survivor.parents() == kNothingRuns);
 }
 
-TEST_CASE("a graph outlives the tracker that saw it being made") {
+TEST_CASE("a graph outlives the tracker of its forward") {
   models::MLP model(8, 16, 4);
   at::Tensor loss;
   {
@@ -177,7 +177,7 @@ TEST_CASE("a graph outlives the tracker that saw it being made") {
   model = nullptr;
 }
 
-TEST_CASE("a model that is gone before its backward leaves the memory counted") {
+TEST_CASE("memory stays counted if its model is gone before its backward") {
   MemTracker tracker;
   const ExpectedCpuTotal expected(tracker);
   const auto scope = tracker.enter();
@@ -197,7 +197,7 @@ TEST_CASE("a model that is gone before its backward leaves the memory counted") 
   CHECK(now(tracker) == kNothing);
 }
 
-TEST_CASE("what backward makes after the scope is Other, and its gradients are Gradient in the next one") {
+TEST_CASE("memory of a backward after the scope is Other, and its gradients are Gradient in the next scope") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   tracker.track_external(model);
@@ -217,7 +217,7 @@ TEST_CASE("what backward makes after the scope is Other, and its gradients are G
   CHECK(bytes_of(tracker, "Other") == 0);
 }
 
-TEST_CASE("a scope that begins or ends within a step of an optimizer leaves no step open") {
+TEST_CASE("a scope that begins or ends in an optimizer's step leaves no step open") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1});

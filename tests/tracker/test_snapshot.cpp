@@ -15,7 +15,7 @@ DeviceSnapshot device(const std::vector<DeviceSnapshot::Entry>& entries) {
 
 }  // namespace
 
-TEST_CASE("the entries of a device sum to its total, in the order of their coming") {
+TEST_CASE("the entries of a device sum to its total, in order of arrival") {
   auto made = device({{"Parameter", 10}, {"Other", 5}, {"Parameter", 2}});
   CHECK(made.total() == 17);
   CHECK(made["Parameter"] == 12);
@@ -26,14 +26,14 @@ TEST_CASE("the entries of a device sum to its total, in the order of their comin
   CHECK(made.categories()[1].first == "Other");
 }
 
-TEST_CASE("a category that is not there counts as nothing") {
+TEST_CASE("an absent category counts as 0") {
   CHECK(device({{"Parameter", 10}, {"Temp", 0}}) == device({{"Parameter", 10}}));
   CHECK(device({{"Parameter", 10}}) == device({{"Temp", 0}, {"Parameter", 10}}));
   CHECK_FALSE(device({{"Parameter", 10}}) == device({{"Temp", 10}}));
   CHECK_FALSE(device({{"Parameter", 10}, {"Temp", 1}}) == device({{"Parameter", 10}}));
 }
 
-TEST_CASE("a difference says what came and what went, and leaves out devices that stayed") {
+TEST_CASE("a difference has increases and decreases, and leaves out devices without either") {
   const Snapshot before{{"cpu", device({{"Parameter", 10}, {"Temp", 5}})}, {"cuda:0", device({{"Other", 3}})}};
   const Snapshot after{{"cpu", device({{"Parameter", 4}, {"Gradient", 7}, {"Temp", 5}})},
                        {"cuda:0", device({{"Other", 3}})},

@@ -14,7 +14,7 @@ constexpr OwnerId kRoot{1}, kBlock{2};
 
 }  // namespace
 
-TEST_CASE("a stage that begins after an event was not yet there at it") {
+TEST_CASE("a stage that begins after an event is not in the stages at that event") {
   StageLog log;
   log.add(0, Sequence{10}, kRoot, Stage::kBeforePreForward);
   CHECK_FALSE(log.at(0, Sequence{10})[kRoot]);
@@ -22,7 +22,7 @@ TEST_CASE("a stage that begins after an event was not yet there at it") {
   CHECK((log.at(0, Sequence{11})[kRoot]->stage == Stage::kBeforePreForward));
 }
 
-TEST_CASE("the module that runs is the last that began and is not over, and a second output does not begin it again") {
+TEST_CASE("the running module is the last that began and is not over; a second output does not begin it again") {
   StageLog log;
   log.add(0, Sequence{1}, kRoot, Stage::kBeforePreBackward);
   log.add(0, Sequence{2}, kBlock, Stage::kBeforePreBackward);
@@ -34,7 +34,7 @@ TEST_CASE("the module that runs is the last that began and is not over, and a se
   CHECK((log.at(0, Sequence{5}).running == kRoot));
 }
 
-TEST_CASE("a step begins where the one before it ended, kept or not") {
+TEST_CASE("a step starts with the stages at the end of the step before, kept or not") {
   StageLog log;
   log.add(0, Sequence{1}, kBlock, Stage::kAfterPostForward);
   log.add(1, Sequence{5}, kRoot, Stage::kBeforePreForward);
@@ -43,7 +43,7 @@ TEST_CASE("a step begins where the one before it ended, kept or not") {
   CHECK_FALSE(log.at(0, Sequence{9})[kBlock]);
   CHECK((log.at(1, Sequence{5})[kBlock]->stage == Stage::kAfterPostForward));
   log.forget_latest();
-  CHECK((log.at(1, Sequence{1})[kRoot]->stage == Stage::kBeforePreForward));  // Where it stands is all that is known.
+  CHECK((log.at(1, Sequence{1})[kRoot]->stage == Stage::kBeforePreForward));  // Only the stage is known.
   CHECK(log.entries() == 2);
 }
 

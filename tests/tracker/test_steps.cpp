@@ -21,7 +21,7 @@ void train_step(models::MLP& model, nn::Optimizer& optimizer, const at::Tensor& 
 
 }  // namespace
 
-TEST_CASE("each step has its own peak, which is that of a tracker that saw the step alone") {
+TEST_CASE("the peak of each step equals the peak of a tracker that saw only this step") {
   models::MLP model(8, 64, 4);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1, .momentum = 0.9});
   MemTracker tracker;
@@ -68,7 +68,7 @@ TEST_CASE("the highest phase of a step is its peak") {
   CHECK(phases.at("optimizer").at("cpu")["Temp"] > 0);  // foreach needs them.
 }
 
-TEST_CASE("what is kept of a module is its latest step") {
+TEST_CASE("the tracker keeps the latest step of a module") {
   models::MLP model(8, 16, 4);
   nn::SGD optimizer(model->parameters(), {.lr = 0.1});
   MemTracker tracker;
@@ -158,7 +158,7 @@ TEST_CASE("the tracker does not grow with steps") {
   CHECK(tracker.step_peaks().size() == 5);
 }
 
-TEST_CASE("passes without an optimizer's step do not pile up what was alive in them") {
+TEST_CASE("passes without an optimizer's step do not collect descriptions of dead memory") {
   models::MLP model(8, 16, 4);
   MemTracker tracker;
   const auto scope = tracker.enter();

@@ -57,7 +57,7 @@ void train_and_look(Model model, const at::Tensor& batch, MemTracker& tracker, c
 
 }  // namespace
 
-TEST_CASE("at every state of every module the total of the CPU is what its allocator handed out") {
+TEST_CASE("at every state of every module the total of the CPU is the allocator's total") {
   at::set_num_threads(1);  // Threads that wait for each other would take most of the time of such small operators.
   MemTracker tracker;
   const ExpectedCpuTotal expected(tracker);
@@ -73,7 +73,7 @@ TEST_CASE("at every state of every module the total of the CPU is what its alloc
   CHECK(now(tracker) == kNothing);  // Everything is dropped, in every category.
 }
 
-TEST_CASE("what was made before the tracker is there once it is registered, and gone when it is dropped") {
+TEST_CASE("older memory counts from its registration until its free") {
   std::optional<models::MLP> model(std::in_place, 8, 16, 4);
   at::Tensor batch = at::ones({2, 8});
   MemTracker tracker;
@@ -88,7 +88,7 @@ TEST_CASE("what was made before the tracker is there once it is registered, and 
   CHECK(now(tracker) == kNothing);
 }
 
-TEST_CASE("each category of a step has the bytes that it must have") {
+TEST_CASE("each category of a step has its exact bytes") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   const auto batch = at::ones({2, 8});
@@ -120,7 +120,7 @@ TEST_CASE("each category of a step has the bytes that it must have") {
   check(0, 0, parameters);
 }
 
-TEST_CASE("memory that nobody registered is Other outside of scopes, and never lost") {
+TEST_CASE("memory without registration is Other outside of scopes, and is never lost") {
   MemTracker tracker;
   const auto outside = at::empty({100}, at::kByte);
   CHECK(bytes_of(tracker, "Other") == 100);

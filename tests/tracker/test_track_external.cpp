@@ -81,7 +81,7 @@ TEST_CASE("tensors are found in containers of every kind, and are Other") {
   CHECK(total(tracker) == 16383);
 }
 
-TEST_CASE("nothing is passed over without complaint") {
+TEST_CASE("an unknown type of argument is not skipped silently") {
   MemTracker tracker;
   std::shared_ptr<nn::Hooked<models::MLPImpl>> no_module;
   tracker.track_external(nullptr, std::nullopt, at::Tensor(), models::MLP(nullptr), no_module,
@@ -108,7 +108,7 @@ TEST_CASE("the state of optimizers is found, ours and torch's own") {
   CHECK(total(tracker) == 3 * kParameters);
 }
 
-TEST_CASE("values that hold tensors are taken apart") {
+TEST_CASE("tensors are found in IValues") {
   c10::List<at::Tensor> list({bytes(1), bytes(2)});
   c10::Dict<std::string, at::Tensor> dict;
   dict.insert("a", bytes(4));
@@ -119,7 +119,7 @@ TEST_CASE("values that hold tensors are taken apart") {
   CHECK(bytes_of(tracker, "Other") == 31);
 }
 
-TEST_CASE("a value without tensors is an error that says what is expected") {
+TEST_CASE("a value without tensors is an error, and the message says the expected types") {
   MemTracker tracker;
   CHECK_THROWS_WITH_AS(
       tracker.track_external(c10::IValue(3)),
@@ -130,7 +130,7 @@ TEST_CASE("a value without tensors is an error that says what is expected") {
                        doctest::Contains("a value of type String"), c10::TypeError);
 }
 
-TEST_CASE("a module without hooks is an error that says which and how to declare it") {
+TEST_CASE("a module without hooks is an error, and the message says how to declare it") {
   MemTracker tracker;
   const auto expected = doctest::Contains(
       "found Plain, which has no hooks. Declare it with hooks: TORCH_MODULE_IMPL(Plain, "

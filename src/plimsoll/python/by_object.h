@@ -7,24 +7,24 @@
 
 namespace plimsoll::python {
 
-/// What is known of objects of Python's, each until Python lets go of the object. Guarded by the interpreter's lock.
-/// REQUIRES: it is never destroyed, because objects may outlive static ones.
+/// Values by Python object. A value lives until Python drops its object. Guarded by the interpreter's lock.
+/// REQUIRES: the table is never destroyed, because Python objects may outlive statics.
 template <class Value>
 class ByObject {
  public:
-  /// Null where nothing is known of it.
+  /// Null if the object has no value.
   const Value* find(PyObject* object) const {
     const auto entry = entries_.find(object);
     return entry == entries_.end() ? nullptr : &entry->second.value;
   }
 
-  /// What is known of it; that is `make()` where nothing was.
+  /// The object's value; `make()` if it has none yet.
   template <class Make>
   const Value& get(py::handle object, const Make& make) {
     auto* const address = object.ptr();
     if (const auto* known = find(address)) return *known;
     const py::cpp_function gone([this, address](const py::handle&) {
-      // Taken out first: what dies with it may come back here.
+      // Taken out first: its destructor may use this table.
       const auto entry = entries_.extract(address);
     });
     py::object weak_reference = py::weakref(object, gone);

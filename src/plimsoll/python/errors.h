@@ -7,8 +7,8 @@
 
 namespace plimsoll::python {
 
-/// Prints Python's error, if there is one, as unraisable, with what was being done. Ctrl-C is not lost: the interpreter
-/// is told again. REQUIRES: the interpreter's lock.
+/// Prints Python's error, if any, as unraisable, with the text `doing`. Ctrl-C is not lost: the interpreter gets the
+/// signal again. REQUIRES: the interpreter's lock.
 inline void discard_error(const char* doing) noexcept {
   if (PyErr_Occurred() == nullptr) return;
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) {
@@ -25,7 +25,7 @@ inline void discard_error(const char* doing) noexcept {
   Py_XDECREF(text);
 }
 
-/// For where nothing may be thrown. REQUIRES: the interpreter's lock.
+/// For code that must not throw. REQUIRES: the interpreter's lock.
 template <class Function>
 void discarding_errors(const char* doing, const Function& function) noexcept {
   try {
@@ -33,7 +33,7 @@ void discarding_errors(const char* doing, const Function& function) noexcept {
     return;
   } catch (py::error_already_set& error) {
     error.restore();
-  } catch (python_error& error) {  // torch's own, where Python that it called has raised.
+  } catch (python_error& error) {  // torch's own type, after Python code that it called has raised.
     error.restore();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());

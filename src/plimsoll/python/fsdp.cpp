@@ -26,7 +26,7 @@ namespace {
 
 using Key = FSDPRuntime::Key;
 
-/// Who listens. Never destroyed: models may outlive statics.
+/// The listeners. Never destroyed: models may outlive statics.
 Observers<FSDPRuntime::Listener>& listeners() {
   static auto* const all = new Observers<FSDPRuntime::Listener>;
   return *all;
@@ -34,7 +34,7 @@ Observers<FSDPRuntime::Listener>& listeners() {
 
 using Token = std::shared_ptr<const void>;
 
-/// Tokens that live as long as states and groups do.
+/// Tokens with the life of states and groups.
 ByObject<Token>& lives() {
   static auto* const all = new ByObject<Token>;
   return *all;
@@ -44,7 +44,7 @@ FSDPRuntime::Life life_of(py::handle object) {
   return lives().get(object, [] { return std::make_shared<int>(0); });
 }
 
-/// Which group a parameter belongs to.
+/// The groups of parameters.
 struct Parameters {
   struct Entry {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
@@ -56,7 +56,7 @@ struct Parameters {
   std::mutex mutex;
   std::unordered_map<c10::TensorImpl*, Entry> groups;
 
-  /// Nobody is told any more: no parameter keeps a hook.
+  /// After the last listener: removes the hooks of all parameters.
   void forget() {
     std::unordered_map<c10::TensorImpl*, Entry> dropped;
     {
@@ -79,14 +79,13 @@ struct ThreadUse {
 };
 thread_local std::vector<ThreadUse> uses;
 
-/// Null where it is gone.
+/// Null if it is gone.
 py::handle object_at(Key key) {
   auto* const object = static_cast<PyObject*>(const_cast<void*>(key));
   return lives().find(object) == nullptr ? nullptr : object;
 }
 
-/// Calls visit(tensor) for the whole form of each of a group's parameters that has one. In C++, because it is done for
-/// every group in every pass.
+/// Calls visit(tensor) for each whole parameter of a group. In C++, because each pass does it for each group.
 template <class Visit>
 void for_each_whole_parameter(py::handle group, const Visit& visit) {
   static const auto* const parameters = new py::str("fsdp_params");
@@ -106,7 +105,7 @@ constexpr auto* kLooking = "plimsoll: looking at FSDP2's parameters";
 
 }  // namespace
 
-// --- What it consists of --------------------------------------------------------------------------------------------
+// --- States and groups ---------------------------------------------------------------------------------------------
 
 PyFSDP::PyFSDP(py::object look) : look_(std::move(look)) {}
 
@@ -115,7 +114,7 @@ PyFSDP::~PyFSDP() {
   look_ = {};
 }
 
-// Somebody who tells may need the interpreter's lock to come to an end; so whoever waits for him gives it away.
+// A thread that sends an event may need the interpreter's lock to finish. So the thread that waits for it releases it.
 void PyFSDP::listen(Listener& listener) {
   const py::gil_scoped_release release;
   own_ = &listener;
@@ -172,7 +171,7 @@ FSDPRuntime::Key PyFSDP::group_of(const at::Tensor& parameter) const {
   auto& parameters = Parameters::of_process();
   const std::lock_guard lock(parameters.mutex);
   const auto found = parameters.groups.find(parameter.unsafeGetTensorImpl());
-  // Where it is gone, another may be at its address.
+  // If it is gone, another may have its address.
   if (found == parameters.groups.end() || found->second.tensor.expired()) return nullptr;
   return found->second.group;
 }
@@ -182,26 +181,26 @@ std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const no
   return Use{uses.back().use, uses.back().group};
 }
 
-// --- What it tells --------------------------------------------------------------------------------------------------
+// --- Events --------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// No garbage is collected while listeners are told, on whichever thread. They run Python, and whose tracker is
-/// collected leaves the list of listeners: that would wait for the telling that it is a part of. REQUIRES: the
+/// Stops garbage collection while events go to listeners, on any thread. Listeners run Python, and a tracker that is
+/// collected leaves the list of listeners: it would wait for the event that it is a part of. REQUIRES: the
 /// interpreter's lock.
 class NoCollection {
  public:
   NoCollection() {
-    if (tellings_++ == 0) was_enabled_ = PyGC_Disable() != 0;
+    if (events_++ == 0) was_enabled_ = PyGC_Disable() != 0;
   }
   ~NoCollection() {
-    if (--tellings_ == 0 && was_enabled_) PyGC_Enable();
+    if (--events_ == 0 && was_enabled_) PyGC_Enable();
   }
   NoCollection(const NoCollection&) = delete;
   NoCollection& operator=(const NoCollection&) = delete;
 
  private:
-  static inline int tellings_ = 0;
+  static inline int events_ = 0;
   static inline bool was_enabled_ = false;
 };
 
@@ -225,7 +224,7 @@ void tell_memory(MemoryUse use, const at::Tensor& tensor, py::handle group) {
   tell_all([&](auto& listener) { listener.memory(use, tensor, group.ptr()); });
 }
 
-/// Those that its whole parameters have: one that was accumulated may not be the one that was computed.
+/// The gradients of the whole parameters. An accumulated gradient may be another tensor than the computed one.
 void tell_whole_gradients(py::handle group) {
   tell_all([&](auto& listener) {
     for_each_whole_parameter(group, [&](const at::Tensor& parameter) {
@@ -235,7 +234,7 @@ void tell_whole_gradients(py::handle group) {
   });
 }
 
-/// The parameter, whole or not, is the group's. Gradients of a whole one are the group's unsharded gradients.
+/// The parameter, whole or sharded, belongs to the group. Gradients of a whole one are the group's unsharded gradients.
 void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) {
   auto& parameters = Parameters::of_process();
   bool is_new = false;
@@ -262,7 +261,7 @@ void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) 
   if (entry != parameters.groups.end()) entry->second.gradients = std::move(handle);
 }
 
-/// What this thread takes memory for on that device, until use_over(). Nests.
+/// The use of memory that this thread allocates on the device, until use_over(). Nests.
 void use_begins(MemoryUse use, py::handle group, const at::Device& device) {
   uses.push_back({use, group.ptr(), device});
 }

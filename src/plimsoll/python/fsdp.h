@@ -7,13 +7,13 @@
 
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 
-/// torch's own FSDP2, in Python, as a tracker follows it. What it consists of is asked of
-/// python/plimsoll/trackers/fsdp2/parts.py; what it does is told by what stands beside it, on the thread that does it.
+/// torch's own FSDP2, in Python, as a tracker follows it. python/plimsoll/trackers/fsdp2/parts.py knows its states and
+/// groups; the patches beside it report its events, on the thread that does the work.
 namespace plimsoll::python {
 
 class PyFSDP final : public FSDPRuntime {
  public:
-  /// `look` is the module parts, or what has its functions.
+  /// `look` is the module `parts`, or an object with its functions.
   explicit PyFSDP(py::object look);
   ~PyFSDP() override;
 
@@ -31,7 +31,7 @@ class PyFSDP final : public FSDPRuntime {
   Listener* own_ = nullptr;
 };
 
-/// What the patches of FSDP2 tell, each to all that listen.
+/// The functions that the patches of FSDP2 call; each sends an event to all listeners.
 void bind_fsdp(py::module_& module);
 
 }  // namespace plimsoll::python

@@ -26,10 +26,10 @@ bool is_transforming() {
   return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-/// Inside of a compiled module hooks are torch.compile's business. Not imported for this: it takes a second.
+/// In a compiled module torch.compile handles hooks. Not imported for this question: the import takes a second.
 bool in_compiled_code() {
   static PyObject* const flag = PyUnicode_InternFromString("_in_optimized_module");
-  static PyObject* eval_frame = nullptr;  // What is in the module, once it is there. Never dropped.
+  static PyObject* eval_frame = nullptr;  // A function of the module, after its import. Never dropped.
   if (eval_frame == nullptr) {
     static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
     PyObject* const module = PyDict_GetItem(PyImport_GetModuleDict(), name);
@@ -39,12 +39,12 @@ bool in_compiled_code() {
   return PyDict_GetItemWithError(eval_frame, flag) == Py_True;
 }
 
-/// Functions of Python's; null for nothing to call.
+/// Python functions; null for none.
 struct Callbacks {
   py::object before_any_forward;
-  py::object on_memoryless;  ///< Called with a module and its arguments where tensors without memory are at work.
+  py::object on_memoryless;  ///< Called with a module and its arguments if tensors have no memory.
   bool on_memoryless_always = false;
-  py::object on_defect;  ///< Called with what a module hook raised, which then raises nothing.
+  py::object on_defect;  ///< Called with the exception of a module hook, which is then not raised.
 
   static Callbacks& of_process() {
     static auto* const callbacks = new Callbacks;
@@ -68,7 +68,7 @@ class CurrentCall {
   const PyCall* outer_;
 };
 
-/// Of a fake tensor the storage alone says that there is no memory.
+/// Only the storage of a fake tensor shows that it has no memory.
 bool lacks_memory(const at::Tensor& tensor) {
   return tensor.is_meta() || (tensor.has_storage() && tensor.storage().device().is_meta());
 }
@@ -112,7 +112,7 @@ void after_forward(py::handle module, py::handle arguments, py::handle keywords,
   nn::HookedCall(*stand_in, *stand_in, given.as_arguments()).after(results.as_arguments());
 }
 
-/// What a hook returns that has raised. What is no Exception (Ctrl-C) is raised even where somebody listens.
+/// The result of a hook that has raised. An error that is not an Exception (Ctrl-C) is raised even with a listener.
 PyObject* raised_in(const char* hook) {
   const py::object function = Callbacks::of_process().on_defect;
   if (!function || was_raised_by_user || PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
@@ -123,7 +123,7 @@ PyObject* raised_in(const char* hook) {
   END_HANDLE_TH_ERRORS
 }
 
-// Every call of a module calls both hooks: they do without pybind11's search for the types of arguments.
+// Each call of a module calls both hooks, so they avoid pybind11's search for argument types.
 
 PyObject* unguarded_before_forward(PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
@@ -133,7 +133,7 @@ PyObject* unguarded_before_forward(PyObject* const* given, Py_ssize_t count) {
   END_HANDLE_TH_ERRORS
 }
 
-/// Where forward raised, torch calls it without the keyword arguments.
+/// If forward raised, torch calls it without the keyword arguments.
 PyObject* unguarded_after_forward(PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 3 || count == 4, "after_forward takes a module, its arguments, keywords and its result");
@@ -167,7 +167,7 @@ struct GlobalHooks {
 
   py::object own_pre = {}, own = {};
 
-  /// Whether the two above are all there are. They stand in the tables for modules with hooks of their own.
+  /// Whether the two hooks above are the only global ones. The tables have them for modules with hooks of their own.
   bool are_ours() const {
     return has_only(forward_pre, own_pre) && has_only(forward, own) && backward_pre.empty() && backward.empty();
   }
@@ -193,8 +193,8 @@ bool has_own_hooks(PyObject* module) {
   });
 }
 
-/// As torch tells hooks that are to be called always: with no result, and what they raise is a warning. What is no
-/// Exception (Ctrl-C) is told to nobody.
+/// Calls a hook as torch calls always-call hooks: without a result, and an exception becomes a warning. An error that
+/// is not an Exception (Ctrl-C) is dropped.
 void tell_of_failed_forward(PyObject* module, PyObject* arguments) {
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return;
   const py::error_scope raised;
@@ -205,7 +205,7 @@ void tell_of_failed_forward(PyObject* module, PyObject* arguments) {
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) PyErr_Clear();
 }
 
-/// Calls the module's forward between the two hooks, if that is all there is to do: see hooks.py.
+/// Calls the module's forward between the two hooks, if no other hooks exist: see hooks.py.
 PyObject* call_forward(PyObject*, PyObject* const* given, Py_ssize_t count) {
   if (count != 4) {
     PyErr_SetString(PyExc_TypeError, "call_forward takes a module, its arguments, keywords, and what says: not called");

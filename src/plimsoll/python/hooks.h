@@ -4,7 +4,7 @@
 
 namespace plimsoll::python {
 
-/// The call of a module of Python's whose hooks run on this thread now, as Python gave it.
+/// The call of a Python module that runs its hooks on this thread now.
 struct PyCall {
   py::handle arguments;  ///< the positional ones
   py::handle result;     ///< null before forward
@@ -13,11 +13,11 @@ struct PyCall {
   static const PyCall& current();
 };
 
-/// What a hook of the user's raises is the user's: for the rest of this call of a module hook it is passed on, also
-/// where what our own hooks raise is not.
+/// Says that a hook of the user's has raised. The rest of this module hook passes the exception on, even if exceptions
+/// of our own hooks are not passed on.
 void raised_by_user();
 
-/// What the hooks of python/plimsoll/trackers call.
+/// The functions that the hooks of python/plimsoll/trackers call.
 void bind_hooks(py::module_& module);
 
 }  // namespace plimsoll::python

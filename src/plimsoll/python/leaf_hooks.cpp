@@ -11,7 +11,7 @@
 namespace plimsoll::python {
 namespace {
 
-/// A hook in a tensor's own table of Python's, which alone owns it.
+/// A hook in a tensor's Python table of hooks, which is its only owner.
 class PyLeafHook final : public nn::HookOwner {
  public:
   explicit PyLeafHook(nn::TensorHook hook) : hook_(std::move(hook)) {}

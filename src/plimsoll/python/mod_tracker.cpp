@@ -18,7 +18,7 @@ py::list list_of(const Tensors& tensors) {
   return list;
 }
 
-/// A function of Python's that any thread may call and drop.
+/// A Python function that any thread may call and drop.
 class SharedFunction {
  public:
   explicit SharedFunction(py::object function)
@@ -27,7 +27,7 @@ class SharedFunction {
           delete owned;
         }) {}
 
-  /// `values()` are the arguments after the module, made while the interpreter's lock is held.
+  /// `values()` makes the arguments after the module, with the interpreter's lock held.
   template <class Values>
   void operator()(const torch::nn::Module* module, const Values& values) const {
     const py::gil_scoped_acquire lock;
@@ -43,8 +43,8 @@ class SharedFunction {
   std::shared_ptr<py::object> function_;
 };
 
-// Gradients have the forms that torch's hooks on several tensors give them: the first of any is the only argument, all
-// of them are one list, and where a backward ends with the pass there is none.
+// Gradients have the forms of torch's hooks on several tensors: the first gradient is the only argument, all gradients
+// are one list, and a backward that ends with the pass has none.
 void register_user_hooks(ModuleTracker& tracker, const py::object& pre_forward, const py::object& post_forward,
                          const py::object& pre_backward, const py::object& post_backward) {
   ModuleHooks hooks;

@@ -14,7 +14,7 @@ ByObject<std::shared_ptr<PyModule>>& stand_ins() {
   return *all;
 }
 
-/// Calls visit(name, value) for what one of a module's dictionaries has, without what is None.
+/// Calls visit(name, value) for each entry of a module's dictionary, except None.
 template <class Visit>
 void for_each_item(PyObject* module, const char* dictionary, const Visit& visit) {
   const auto found = py::handle(module).attr(dictionary);
@@ -51,7 +51,7 @@ std::string PyModule::type_name() const { return py::str(py::type::of(py::handle
 
 nn::NamedModules PyModule::own_children() const {
   nn::NamedModules children;
-  std::unordered_set<PyObject*> seen;  // One that has two names goes by the first, as in named_children().
+  std::unordered_set<PyObject*> seen;  // A child with two names has the first, as in named_children().
   for_each_item(address_, "_modules", [&](const py::handle& name, const py::handle& child) {
     if (seen.insert(child.ptr()).second) children.emplace_back(py::str(name), of(child));
   });

@@ -9,15 +9,15 @@
 
 namespace plimsoll::python {
 
-/// Stands for a torch.nn.Module of Python's. There is one for each that was met, until Python lets go of the module.
+/// The stand-in of a Python torch.nn.Module: one for each module that was seen, until Python drops the module.
 ///
-/// It holds nothing of Python's: a thread without the interpreter's lock may be the last to drop it. Everything but
-/// that needs the lock.
+/// It holds no Python object, because a thread without the interpreter's lock may be the last to drop it. All other
+/// uses need the lock.
 class PyModule final : public nn::ForeignModule {
  public:
   static std::shared_ptr<PyModule> of(py::handle module);
 
-  /// The module; None where `of` is none of Python's, or gone.
+  /// The Python module; None if `of` is not a stand-in, or if the module is gone.
   static py::object object_of(const torch::nn::Module* module);
 
   std::string type_name() const override;

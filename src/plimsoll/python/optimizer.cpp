@@ -17,7 +17,7 @@ std::vector<at::Tensor> PyOptimizer::parameters() const {
 void PyOptimizer::for_each_state(const nn::StateVisitor& visit) const {
   if (optimizer_.is_none()) return;  // It is gone.
   const py::object state = optimizer_.attr("state");
-  if (!PyDict_Check(state.ptr())) return;  // One of the user's own that keeps it elsewhere.
+  if (!PyDict_Check(state.ptr())) return;  // An optimizer of the user's that keeps its state elsewhere.
   PyObject *key = nullptr, *values = nullptr;
   for (Py_ssize_t place = 0; PyDict_Next(state.ptr(), &place, &key, &values) != 0;) {
     if (!PyDict_Check(values)) continue;
@@ -28,7 +28,7 @@ void PyOptimizer::for_each_state(const nn::StateVisitor& visit) const {
       if (THPVariable_Check(value)) {
         visit(parameter, text, THPVariable_Unpack(value));
       } else {
-        FoundTensors found;  // L-BFGS keeps lists of them.
+        FoundTensors found;  // L-BFGS keeps lists of tensors.
         found.add(value);
         for (const auto& tensor : found.all()) visit(parameter, text, tensor);
       }

@@ -10,7 +10,7 @@
 
 namespace plimsoll::python {
 
-/// A torch.optim.Optimizer of Python's, for as long as somebody looks at it. Needs the interpreter's lock.
+/// A Python torch.optim.Optimizer, for the time of one look. Needs the interpreter's lock.
 class PyOptimizer final : public nn::StepObservable {
  public:
   explicit PyOptimizer(py::object optimizer) : optimizer_(std::move(optimizer)) {}

@@ -22,7 +22,7 @@ void step_over(py::object optimizer) {
   nn::foreign_step_over(observed);
 }
 
-/// Scopes of C++ that Python enters and leaves. On one thread, nested.
+/// C++ scopes that Python enters and leaves, nested, on one thread.
 template <class Scope>
 void bind_scope(py::module_& module, const char* name) {
   struct Held {

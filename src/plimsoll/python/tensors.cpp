@@ -8,7 +8,7 @@
 namespace plimsoll::python {
 namespace {
 
-constexpr int kDeepest = 32;  ///< A structure that contains itself ends there.
+constexpr int kDeepest = 32;  ///< The limit for a structure that contains itself.
 
 const py::handle& tensor_flatten_name() {
   static const auto* const name = new py::str("__tensor_flatten__");
@@ -17,7 +17,7 @@ const py::handle& tensor_flatten_name() {
 
 void unwrap(const at::Tensor& wrapper, const capture::VisitTensor& visit, int depth) {
   const py::object tensor = py::reinterpret_steal<py::object>(THPVariable_Wrap(wrapper));
-  // By the type: an attribute that is not there costs an exception.
+  // By the type: a missing attribute costs an exception.
   if (depth >= kDeepest || _PyType_Lookup(Py_TYPE(tensor.ptr()), tensor_flatten_name().ptr()) == nullptr) {
     return visit(wrapper);
   }
@@ -37,7 +37,7 @@ void unwrap(const at::Tensor& wrapper, const capture::VisitTensor& visit, int de
 
 void unwrap_with_lock(const at::Tensor& wrapper, const capture::VisitTensor& visit) {
   const py::gil_scoped_acquire lock;
-  // Whoever asks may not throw. A wrapper that cannot say what is in it has no memory that we know of.
+  // The caller must not throw. A wrapper that fails to name its tensors has no known memory.
   discarding_errors("plimsoll: __tensor_flatten__ of a tensor subclass", [&] { unwrap(wrapper, visit, 0); });
 }
 
@@ -48,7 +48,7 @@ void FoundTensors::add(py::handle value) { add(value, 0); }
 void FoundTensors::add(py::handle value, int depth) {
   PyObject* const object = value.ptr();
   if (object == nullptr || object == Py_None || depth > kDeepest) return;
-  // Whether it is a tensor is the dearest question of all, except of a plain one.
+  // The check for a tensor subclass is the most expensive, so it comes late.
   if (THPVariable_CheckExact(object)) {
     add_tensor(object);
   } else if (PyTuple_Check(object)) {

@@ -8,8 +8,7 @@
 
 namespace plimsoll::python {
 
-/// The tensors in a value: in tuples, lists, dictionaries and dataclasses, at any depth. All need the interpreter's
-/// lock.
+/// The tensors in a value: in tuples, lists, dictionaries and dataclasses, at any depth. Needs the interpreter's lock.
 class FoundTensors {
  public:
   void add(py::handle value);
@@ -26,8 +25,8 @@ class FoundTensors {
   nn::Tensors arguments_;
 };
 
-/// Lets capture look into tensors that are implemented in Python: wrappers by what __tensor_flatten__ names, others are
-/// taken as they are. Takes the interpreter's lock itself.
+/// Lets capture look into tensors that are implemented in Python: into wrappers by __tensor_flatten__; other tensors
+/// stay as they are. Takes the interpreter's lock itself.
 void install_unwrap();
 
 }  // namespace plimsoll::python

@@ -13,10 +13,10 @@
 
 namespace plimsoll::python {
 
-/// A tracker over Python's modules and optimizers. Everything needs the interpreter's lock.
+/// A tracker of Python modules and optimizers. All functions need the interpreter's lock.
 class PyTracker {
  public:
-  /// With `look` (see PyFSDP) it follows FSDP2 as well.
+  /// `look` is the Python module that reads FSDP2's states (see PyFSDP); None for a MemTracker without FSDP2.
   explicit PyTracker(py::object look);
 
   void enter();
@@ -33,14 +33,14 @@ class PyTracker {
 
   py::dict snapshot(bool peak);
   py::list module_stats();
-  /// The modules that are within no other, of those that ran: (name, module).
+  /// The root modules that ran: (name, module).
   py::list roots();
   py::list fsdp_module_stats();
   void reset_mod_stats();
   py::list alive_at_peak(const std::string& device);
   py::list step_peaks();
   py::dict phase_peaks();
-  /// Of the device; where FSDP modules are followed, of what the root computes on.
+  /// Of the device; with FSDP modules, of the device that the root computes on.
   py::object explain(const std::string& device);
   py::object explain_first_state();
   /// Name, class, whether fully_shard was applied, number of parameters.

@@ -9,7 +9,7 @@
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
-/// What trackers answer, as plain values of Python's. The drop-ins give them the forms that torch's trackers have.
+/// Answers of trackers as plain Python values. The drop-ins bring them into the forms of torch's trackers.
 namespace plimsoll::python {
 
 /// {"cuda:0": {"Parameter": 4096, …, "Total": 8192}}

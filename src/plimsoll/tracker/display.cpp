@@ -21,7 +21,7 @@ bool rounds_to_zero(std::int64_t bytes, ByteUnit unit) {
   return std::abs(static_cast<double>(bytes) / static_cast<double>(bytes_of(unit))) < 0.005;
 }
 
-/// The categories that anything in the snapshots is of, in that order.
+/// The categories that have bytes in a snapshot, in the order of the table.
 std::vector<std::string> all_categories(const std::vector<const DeviceSnapshot*>& snapshots) {
   std::vector<std::string> names;
   for (const auto* snapshot : snapshots) {

@@ -45,7 +45,7 @@ void MemTracker::name_apart() { impl_->modules.name_apart(); }
 // --- Registering ---------------------------------------------------------------------------------------------------
 
 void MemTracker::track_module(torch::nn::Module& module) {
-  // These have no forward of their own that hooks could be around.
+  // Containers have no forward for hooks.
   if (module.as<torch::nn::ModuleListImpl>() != nullptr || module.as<torch::nn::ModuleDictImpl>() != nullptr) {
     for (const auto& child : module.children()) track_module(*child);
     return;

@@ -116,7 +116,7 @@ std::int64_t MemTracker::Impl::described_bytes(const nn::Tensors& tensors) {
 }
 
 std::pair<std::int64_t, std::int64_t> MemTracker::Impl::held_bytes(const torch::nn::Module& module) {
-  std::unordered_set<c10::TensorImpl*> counted;  // A tied parameter is in there twice.
+  std::unordered_set<c10::TensorImpl*> counted;  // A tied parameter occurs twice.
   std::pair<std::int64_t, std::int64_t> held;
   const auto add = [&](std::int64_t& bytes, const std::vector<at::Tensor>& tensors) {
     for (const auto& tensor : tensors) {
@@ -166,7 +166,7 @@ ModuleRecords::Record& MemTracker::Impl::record_of(torch::nn::Module& module, co
                                                    ledger::Ledger& ledger) {
   auto* record = records.find(module, ledger);
   if (record == nullptr) return records.add(module, fqn, ledger.owner(fqn));
-  // Part of a larger one by now.
+  // The root is part of a larger module now.
   if (record->fqn != fqn && record->open.empty()) {
     record->fqn = fqn;
     record->owner = ledger.owner(fqn);
@@ -174,7 +174,7 @@ ModuleRecords::Record& MemTracker::Impl::record_of(torch::nn::Module& module, co
   return *record;
 }
 
-/// An outermost module begins its forward, and a step may begin with it.
+/// A root module begins its forward, and perhaps a step.
 void MemTracker::Impl::begin_pass(ledger::Ledger& ledger) {
   if (step_due_.exchange(false)) ledger.step_begun();
   tracked.prune_descriptions();

@@ -37,7 +37,7 @@ bool any_of_the_same(const std::vector<at::Tensor>& some, const std::vector<at::
   });
 }
 
-/// A module below another, and the way to it: ".layers.0".
+/// A module below another, and its relative path: ".layers.0".
 using Below = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
 
 void find_below(torch::nn::Module& module, const std::string& path, std::vector<Below>& found) {
@@ -55,7 +55,7 @@ State::PassEnd::~PassEnd() {
 }
 
 State::Name State::name_of(torch::nn::Module& module) {
-  // One that is gone was another module at the same address.
+  // A module that is gone had the same address.
   const auto is_known = [](const Known& entry) { return entry.fqn && !is_gone(entry.module); };
   {
     std::lock_guard lock(mutex);
@@ -72,7 +72,7 @@ State::Name State::name_of(torch::nn::Module& module) {
   std::lock_guard lock(mutex);
   auto& entry = known[&module];
   if (!is_known(entry)) {
-    entry = {};  // The name of one that is gone is free.
+    entry = {};  // The name of a module that is gone is free.
     const auto own = names_apart && has_parameters ? free_name(class_name) : class_name;
     entry = {module.weak_from_this(), std::make_shared<const std::string>(own), false};
   }
@@ -143,7 +143,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
     auto& open = own->second;
     const auto mine =
         std::find_if(open.rbegin(), open.rend(), [&](const CallPtr& one) { return one->address == &module; });
-    // A call that another hook broke off before this tracker heard of it.
+    // Another hook ended the call before this tracker saw it.
     if (mine == open.rend()) return;
     call = *mine;
     // Inner calls that are still open were left by an exception that reaches no hook (Python's KeyboardInterrupt).
@@ -153,7 +153,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   const auto end = c10::make_scope_exit([&] { end_call(*call); });
   if (hook) hook(module, arguments, results);
   if (call->in_backward) return;
-  if (call->ends_with_pass) end_with(call, needing_gradients(arguments));  // Python tells named arguments only now.
+  if (call->ends_with_pass) end_with(call, needing_gradients(arguments));  // Python gives keyword arguments only here.
   const auto outputs = needing_gradients(results);
   if (outputs.empty()) return;
   call->passes_through = any_of_the_same(outputs, needing_gradients(arguments));
@@ -165,7 +165,7 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
                                  nn::MultiGradMode::kAny));
 }
 
-/// Hooks on what operators made go with the graph; those on leaves are to be removed.
+/// The graph drops hooks on results of operators; hooks on leaves must be removed.
 void State::keep_if_on_leaves(const std::vector<at::Tensor>& tensors, nn::HookHandle handle) {
   if (std::none_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.is_leaf(); })) return;
   std::lock_guard lock(mutex);
@@ -242,7 +242,7 @@ void State::after_backward(const CallPtr& call, const Gradients& gradients) {
   if (const auto pass = passes.find(id); pass != passes.end()) pop(pass->second.running, call->name);
 }
 
-/// All gradients are there: the modules that took none end, the last that was called first.
+/// All gradients are computed. Modules without gradients of arguments end, the last call first.
 void State::finish_pass(int id) {
   std::vector<CallPtr> ending;
   {

@@ -19,7 +19,7 @@ namespace phases = ledger::phases;
 namespace {
 
 Description description_of(const at::Tensor& tensor) {
-  // A tensor of symbolic sizes (torch.compile) has no numbers to tell.
+  // A tensor with symbolic sizes (torch.compile) has no shape in numbers.
   const bool symbolic = tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
   return {symbolic ? c10::DimVector() : c10::DimVector(tensor.sizes()), tensor.scalar_type()};
 }
@@ -65,7 +65,7 @@ void TrackedLedger::allocated(const capture::Allocation& allocation) noexcept {
   ledger_.allocated(allocation.id, allocation.bytes, device_id(allocation.device), allocation.stream, category, owner);
 }
 
-/// A backward pass begins before the first module of it is heard of.
+/// A backward pass begins before its first module does.
 void TrackedLedger::follow_phase(bool backward, bool in_optimizer) noexcept {
   const auto now = ledger_.current_phase();
   if (in_optimizer) {
@@ -111,8 +111,7 @@ ledger::DeviceId TrackedLedger::device_id(c10::Device device) {
   return devices_.back().second;
 }
 
-// --- The activity of the training
-// ----------------------------------------------------------------------------------------------
+// --- The activity of the training ----------------------------------------------------------------------------------
 
 void TrackedLedger::set_tracking(bool tracking) {
   tracking_.store(tracking, std::memory_order_relaxed);
@@ -254,7 +253,7 @@ void TrackedLedger::name_resized() {
       ledger_.classified(found->id, named.category, named.owner);
       named_.insert_or_assign(ledger::value(found->id), std::move(named));
     } else {
-      // Resized to nothing, and may come back.
+      // Resized to zero bytes; it may get memory again.
       homeless_.push_back(std::move(named));
       has_homeless_.store(true, std::memory_order_release);
     }

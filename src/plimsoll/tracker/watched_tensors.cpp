@@ -15,7 +15,7 @@ namespace categories = ledger::categories;
 
 namespace {
 
-/// The first, of a wrapper that has several.
+/// The first tensor, if a wrapper has several.
 std::uint64_t allocation_of(const at::Tensor& tensor) {
   std::uint64_t allocation = 0;
   capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
@@ -88,7 +88,7 @@ void WatchedTensors::name(const Seen& seen) {
 
 /// The gradient at its computation, and the parameter's: the accumulated one may be another tensor.
 std::vector<nn::HookHandle> WatchedTensors::hook_gradients(const at::Tensor& parameter) {
-  // Weakly, because a hook on a tensor may outlive the tracker.
+  // A weak pointer, because a hook on a tensor may outlive the tracker.
   const auto name = [self = weak_from_this(), key = parameter.unsafeGetTensorImpl()](const at::Tensor& gradient) {
     if (const auto alive = self.lock()) alive->name_gradient(key, gradient);
   };
@@ -171,10 +171,10 @@ void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& s
   named_states_.insert_or_assign(state.unsafeGetTensorImpl(), std::move(named));
 }
 
-/// Whether it is still that state, in the memory that it was named by.
+/// Whether the tensor is still this state, in the memory that was named.
 bool WatchedTensors::has_name(const NamedState& known, ledger::CategoryId category,
                               std::optional<ledger::OwnerId> owner) const {
-  if (known.tensor.expired()) return false;  // Another is at its address.
+  if (known.tensor.expired()) return false;  // Another tensor has its address.
   return std::all_of(known.holders.begin(), known.holders.end(), [&](const auto& holder) {
     const auto alive = holder.tensor.lock();
     const auto found = alive ? capture::find(at::Tensor(alive)) : std::nullopt;

@@ -19,8 +19,8 @@ inline std::int64_t active_bytes() {
       .current;
 }
 
-/// What the GPU holds now, at an instant at which no other thread changes it (autograd's lets go of a graph when
-/// backward has returned already). Its total is the allocator's.
+/// The bytes of the GPU at an instant when no other thread changes them. (Autograd's thread may drop a graph after
+/// backward has returned.) The total is the allocator's.
 inline DeviceSnapshot on_gpu(MemTracker& tracker) {
   for (;;) {
     const auto counted = active_bytes();

@@ -15,8 +15,8 @@
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 #include "tracker/cuda/counted.h"
 
-/// A model whose memory can be said in multiples of one number: layers of one square weight each, and no bias, sharded
-/// one by one, as rank 0 of a world on the pretend GPU.
+/// A model with memory in multiples of one number: layers with one square weight and no bias, sharded one by one, as
+/// rank 0 of a world on the pretend GPU.
 namespace plimsoll::row {
 
 inline constexpr std::int64_t kDim = 256;

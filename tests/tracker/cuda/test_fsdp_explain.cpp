@@ -39,7 +39,7 @@ using Owners = std::vector<std::pair<std::string, Bytes>>;
 
 }  // namespace
 
-TEST_CASE("the peak of a backward is explained to the byte, by what is current, prefetched and in flight") {
+TEST_CASE("each byte of a backward's peak is explained: current, prefetched or in flight") {
   const small::GpuWorld world(kWorld);
   Row row(4);
   FSDPMemTracker tracker(row.model);
@@ -75,7 +75,7 @@ TEST_CASE("the peak of a backward is explained to the byte, by what is current, 
         "outputs.");
 }
 
-TEST_CASE("the peak of a forward is explained by what is kept, and by the buffer before") {
+TEST_CASE("a forward's peak is explained by kept parameters and the buffer before") {
   const small::GpuWorld world(kWorld);
   Row row(3, {.reshard_after_forward = false});
   FSDPMemTracker tracker(row.model);
@@ -94,7 +94,7 @@ TEST_CASE("the peak of a forward is explained by what is kept, and by the buffer
         Owners{{Row::name(1), P}});
 }
 
-TEST_CASE("parameters that are prefetched in forward belong to their module, not to the one that runs") {
+TEST_CASE("parameters that are prefetched in forward belong to their own module, not to the running one") {
   const small::GpuWorld world(kWorld);
   Row row(3);
   fsdp::FSDPModule(row.layers[0])
@@ -112,7 +112,7 @@ TEST_CASE("parameters that are prefetched in forward belong to their module, not
   CHECK(prefetched.owners == Owners{{Row::name(2), P}});
 }
 
-TEST_CASE("what is unsharded by hand is said to be, before the first pass of a module and after it") {
+TEST_CASE("an unshard by hand is named as such, before and after the first pass of a module") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   const auto batch = input();
@@ -133,7 +133,7 @@ TEST_CASE("what is unsharded by hand is said to be, before the first pass of a m
   }
 }
 
-TEST_CASE("a prefetch in the second of two forwards is one, though its module has run before") {
+TEST_CASE("a prefetch in the second of two forwards is a prefetch, even if its module has run before") {
   const small::GpuWorld world(kWorld);
   Row row(3);
   fsdp::FSDPModule(row.layers[0])
@@ -151,7 +151,7 @@ TEST_CASE("a prefetch in the second of two forwards is one, though its module ha
   }
 }
 
-TEST_CASE("a module that a checkpoint runs again before its backward is whole for that") {
+TEST_CASE("a checkpoint that runs a module again is the reason for its whole parameters") {
   const small::GpuWorld world(kWorld);
   Row row(1);
   FSDPMemTracker tracker(row.model);
@@ -172,7 +172,7 @@ TEST_CASE("a module that a checkpoint runs again before its backward is whole fo
   CHECK(cause(found, "Unsharded Param", "not resharded after forward").bytes == 0);
 }
 
-TEST_CASE("gradients that stay whole are explained as such") {
+TEST_CASE("gradients that stay whole have their own reason") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   FSDPMemTracker tracker(row.model);
@@ -186,7 +186,7 @@ TEST_CASE("gradients that stay whole are explained as such") {
   for (const auto& each : found.causes) CHECK(each.why != "not reduced");
 }
 
-TEST_CASE("why HSDP's buffers and post-forward shards are there") {
+TEST_CASE("HSDP's buffers and post-forward shards have their own reasons") {
   const small::GpuWorld world(kWorld);
   const auto batch = input();
   {
@@ -206,7 +206,7 @@ TEST_CASE("why HSDP's buffers and post-forward shards are there") {
   CHECK(cause(found, "All Reduce", "reduced among replicas, and kept until that is over").bytes > 0);
 }
 
-TEST_CASE("the step in which optimizer state first appears has an explanation of its own, and keeps it") {
+TEST_CASE("the step that creates optimizer state has its own explanation, and keeps it") {
   const small::GpuWorld world(kWorld);
   Row row(4);
   nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
@@ -232,7 +232,7 @@ TEST_CASE("the step in which optimizer state first appears has an explanation of
         "128.00 KiB Temp of AdamW: temporaries of the optimizer's step (4 allocations, one for each shard).");
 }
 
-TEST_CASE("state that makes the peak of its step is no temporary") {
+TEST_CASE("state that causes the peak of its step is not a temporary") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   const auto batch = input();
@@ -263,7 +263,7 @@ TEST_CASE("state that makes the peak of its step is no temporary") {
   CHECK(cause(*found, "Temp", "temporaries of the optimizer's step").bytes == 0);
 }
 
-TEST_CASE("offloaded state has a first step, too") {
+TEST_CASE("offloaded state has a first step too") {
   const small::GpuWorld world(kWorld);
   Row row(2, {.offload_policy = fsdp::CPUOffloadPolicy{}});
   nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
@@ -278,7 +278,7 @@ TEST_CASE("offloaded state has a first step, too") {
   CHECK(sum(*found) == found->total);
 }
 
-TEST_CASE("an explanation holds after its scope, and until the next") {
+TEST_CASE("an explanation stays after its scope, until the next scope") {
   const small::GpuWorld world(kWorld);
   Row row(3);
   FSDPMemTracker tracker(row.model);
@@ -296,7 +296,7 @@ TEST_CASE("an explanation holds after its scope, and until the next") {
   CHECK(to_text(tracker.explain()) == within);
 }
 
-TEST_CASE("state that was there before the tracker has no first step") {
+TEST_CASE("state that is older than the tracker has no first step") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
@@ -310,7 +310,7 @@ TEST_CASE("state that was there before the tracker has no first step") {
   CHECK_FALSE(tracker.explain_first_state());
 }
 
-TEST_CASE("an explanation is text: when, and a sentence for each cause") {
+TEST_CASE("the text of an explanation has its instant and a sentence for each cause") {
   const Explanation explanation{
       .device = "cuda:0",
       .total = 3 << 20,

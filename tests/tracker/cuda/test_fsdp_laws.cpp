@@ -23,7 +23,7 @@ void step(Row& row, nn::Optimizer& optimizer, const at::Tensor& batch) {
 
 }  // namespace
 
-TEST_CASE("after fully_shard a rank holds its shards and nothing else") {
+TEST_CASE("after fully_shard a rank holds only its shards") {
   const small::GpuWorld world(kWorld);
   const Row row(kLayers);
   FSDPMemTracker tracker(row.model);
@@ -32,7 +32,7 @@ TEST_CASE("after fully_shard a rank holds its shards and nothing else") {
   CHECK(found.total() - found["Workspace"] - found["Other"] == L * S);
 }
 
-TEST_CASE("forward holds one layer whole, the buffer it was gathered into, and for an instant the one before") {
+TEST_CASE("forward holds one whole layer, its all-gather buffer, and for an instant the buffer before") {
   const small::GpuWorld world(kWorld);
   Row row(kLayers);
   FSDPMemTracker tracker(row.model);
@@ -42,7 +42,7 @@ TEST_CASE("forward holds one layer whole, the buffer it was gathered into, and f
   for (int layer = 0; layer < kLayers; ++layer) {
     const auto after = at_state(tracker, layer, FSDPModState::kAfterPreForward);
     CHECK(after["Unsharded Param"] == P);
-    CHECK(after["All Gather"] == P);  // Kept until the next layer has copied out of its own.
+    CHECK(after["All Gather"] == P);  // Kept until the next layer has copied out of its own buffer.
     const auto peak = at_state(tracker, layer, FSDPModState::kPeakForward);
     CHECK(peak["Unsharded Param"] == P);
     CHECK(peak["All Gather"] == (layer == 0 ? P : 2 * P));  // The layer before's is freed after the copy-out.
@@ -77,7 +77,7 @@ TEST_CASE("without reshard after forward all layers stay whole, and backward gat
   CHECK(on_gpu(tracker)["Unsharded Param"] == 0);
 }
 
-TEST_CASE("backward holds one layer whole, the next one's buffer, its gradient, and the last reduction's input") {
+TEST_CASE("backward holds one whole layer, its gradient, the next layer's buffer, and the last reduction's input") {
   const small::GpuWorld world(kWorld);
   Row row(kLayers);
   FSDPMemTracker tracker(row.model);
@@ -85,7 +85,7 @@ TEST_CASE("backward holds one layer whole, the next one's buffer, its gradient, 
   const auto scope = tracker.enter();
   row.loss(batch).backward();
   for (int layer = 0; layer < kLayers; ++layer) {
-    const auto behind = L - 1 - layer;  // Layers whose backward is over.
+    const auto behind = L - 1 - layer;  // Layers after their backward.
     const auto before = at_state(tracker, layer, FSDPModState::kBeforePostBackward);
     CHECK(before["Unsharded Param"] == P);
     CHECK(before["All Gather"] == (layer > 0 ? P : 0));  // Prefetched for the layer before it.
@@ -103,7 +103,7 @@ TEST_CASE("backward holds one layer whole, the next one's buffer, its gradient, 
   CHECK(over["Sharded Grad"] == L * S);
 }
 
-TEST_CASE("one more input buffer for reduce-scatters is one more whole weight in backward") {
+TEST_CASE("one more input buffer of reduce-scatters is one more whole weight in backward") {
   const small::GpuWorld world(kWorld);
   const auto batch = input();
   for (const int buffers : {1, 2, 3}) {
@@ -116,7 +116,7 @@ TEST_CASE("one more input buffer for reduce-scatters is one more whole weight in
   }
 }
 
-TEST_CASE("the optimizer's first step makes two shards of state for each, and one of temporaries") {
+TEST_CASE("the optimizer's first step makes two shards of state and one of temporaries for each shard") {
   const small::GpuWorld world(kWorld);
   Row row(kLayers);
   nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
@@ -203,13 +203,12 @@ TEST_CASE(
     CHECK(peak["Unsharded Param"] == P);
     CHECK(at_state(tracker, layer, FSDPModState::kAfterPreForward)["All Gather Copy-Out"] == 0);
   }
-  REQUIRE(looking->seen.size() == 2);                  // What is reduced from, and to.
-  CHECK(looking->seen[0]["Unsharded Grad"] == 2 * P);  // The gradient, and the same laid out anew.
-  CHECK(looking->seen[1]["Unsharded Grad"] ==
-        P);  // The copy is copied in; what it was made from is named until the end.
+  REQUIRE(looking->seen.size() == 2);                  // The input of the reduction, and its output.
+  CHECK(looking->seen[0]["Unsharded Grad"] == 2 * P);  // The gradient, and its copy in another layout.
+  CHECK(looking->seen[1]["Unsharded Grad"] == P);  // The copy is copied in; its source keeps its name until the end.
 }
 
-TEST_CASE("mixed precision gathers and holds half as much, and reduces from as much as before") {
+TEST_CASE("mixed precision gathers and holds half the bytes, and reduces from the same bytes") {
   const small::GpuWorld world(kWorld);
   Row row(kLayers, {.mp_policy = {.param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}});
   FSDPMemTracker tracker(row.model);
@@ -239,7 +238,7 @@ TEST_CASE(
   const auto scope = tracker.enter();
   row.loss(batch).backward();
   for (int layer = 0; layer < kLayers; ++layer) {
-    const auto over = L - layer;  // Layers whose backward is over.
+    const auto over = L - layer;  // Layers after their backward.
     const auto after = at_state(tracker, layer, FSDPModState::kAfterPostBackward);
     CHECK(after["All Reduce"] == over * kReduced);
     CHECK(after["Sharded Grad"] == over * kStored);
@@ -293,7 +292,7 @@ TEST_CASE("resharded to fewer ranks after forward, each layer keeps a larger sha
   CHECK(on_gpu(tracker)["Post-Forward Shard"] == 0);
 }
 
-TEST_CASE("of uneven shards rank 0 has the most: padded alike, ranks differ in the optimizer's state alone") {
+TEST_CASE("with uneven shards rank 0 has the most: padding is equal, and only the optimizer's state differs") {
   static constexpr int kRows = 129, kRanks = 8;  // 17 rows a rank, and 10 for the last.
   const auto held_by = [](int rank) {
     distributed::destroy_process_group();

@@ -22,7 +22,7 @@ Counts counts(FSDPMemTracker& tracker, const std::string& fqn) {
   return found;
 }
 
-/// Every state so many times, but for those of a recomputation.
+/// Each state N times, except those of a recomputation.
 Counts each(std::size_t times) {
   Counts states;
   for (const auto state : kFSDPModStateNames) {
@@ -33,7 +33,7 @@ Counts each(std::size_t times) {
 
 }  // namespace
 
-TEST_CASE("any number of iterations may pass, and a module keeps its latest step") {
+TEST_CASE("after any number of iterations a module keeps its latest step") {
   const small::GpuWorld world(kWorld);
   Row row(3);
   nn::AdamW optimizer(row.model->parameters(), {.implementation = nn::Implementation::kForeach});
@@ -57,7 +57,7 @@ TEST_CASE("any number of iterations may pass, and a module keeps its latest step
   CHECK(tracker.step_peaks().size() == 6);
 }
 
-TEST_CASE("what the tracker keeps does not grow with steps") {
+TEST_CASE("the tracker's memory does not grow with steps") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   nn::SGD optimizer(row.model->parameters(), {.lr = 0.1});
@@ -80,7 +80,7 @@ TEST_CASE("what the tracker keeps does not grow with steps") {
   CHECK(second.entries < 5000);  // Shapes of dead tensors are forgotten by thousands.
 }
 
-TEST_CASE("forwards without end and without steps leave no more behind than the last scope") {
+TEST_CASE("forwards without steps leave only the last scope behind") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   FSDPMemTracker tracker(row.model);
@@ -111,7 +111,7 @@ TEST_CASE("several passes of one step are the calls of its states") {
   CHECK(tracker.fsdp_module_stats().empty());
 }
 
-TEST_CASE("modules that fully_shard took together are one, under all their names") {
+TEST_CASE("modules that fully_shard took together are one module with all their names") {
   const small::GpuWorld world(kWorld);
   nn::Sequential model;
   for (int i = 0; i < 3; ++i) model->push_back(nn::Linear(torch::nn::LinearOptions(kDim, kDim).bias(false)));
@@ -138,7 +138,7 @@ TEST_CASE("modules that fully_shard took together are one, under all their names
   CHECK(stats.snapshots.at(FSDPModState::kPeakForward)[0].at(kGpu).total() == std::max(first.total(), second.total()));
 }
 
-TEST_CASE("a module with parameters on two meshes has the stages of backward for each") {
+TEST_CASE("a module with parameters on two meshes has the stages of backward once for each mesh") {
   const small::GpuWorld world(kWorld);
   nn::Sequential model(nn::Linear(torch::nn::LinearOptions(kDim, kDim).bias(true)));
   model->to(at::Device(at::kCUDA, 0));
@@ -162,7 +162,7 @@ TEST_CASE("a module with parameters on two meshes has the stages of backward for
   CHECK(on_gpu(tracker)["Sharded Grad"] == P / 4 + 512);
 }
 
-TEST_CASE("a checkpointed module has its recomputation's states, and what it makes there is Activation") {
+TEST_CASE("a checkpointed module has the states of its recomputation, which makes Activation") {
   const small::GpuWorld world(kWorld);
   Row row(2);
   FSDPMemTracker tracker(row.model);
@@ -184,7 +184,7 @@ TEST_CASE("a checkpointed module has its recomputation's states, and what it mak
   CHECK(after["Temp"] == before["Temp"]);
 }
 
-TEST_CASE("offloaded shards, their gradients and the optimizer's state are the host's") {
+TEST_CASE("offloaded shards, their gradients and the optimizer's state are on the host") {
   const small::GpuWorld world(kWorld);
   for (const bool pinned : {false, true}) {
     CAPTURE(pinned);
@@ -204,7 +204,7 @@ TEST_CASE("offloaded shards, their gradients and the optimizer's state are the h
   }
 }
 
-TEST_CASE("when shards are gathered, what was cast for it is told from the buffer that is gathered into") {
+TEST_CASE("shards that are cast for an all-gather have another category than its buffer") {
   const small::GpuWorld world(kWorld);
   Row row(2, {.mp_policy = {.param_dtype = at::kBFloat16}});
   FSDPMemTracker tracker(row.model);
@@ -231,7 +231,7 @@ TEST_CASE("when shards are gathered, what was cast for it is told from the buffe
   CHECK(at_state(tracker, 0, FSDPModState::kAfterPreForward)["All Gather Input"] == 0);
 }
 
-TEST_CASE("modulewise snapshots are shown of FSDP modules, to a depth, without categories that nothing is of") {
+TEST_CASE("modulewise snapshots show FSDP modules to a depth, without empty categories") {
   const small::GpuWorld world(kWorld);
   Row row(1);
   FSDPMemTracker tracker(row.model);
@@ -251,7 +251,7 @@ TEST_CASE("modulewise snapshots are shown of FSDP modules, to a depth, without c
   CHECK(deep.str().find("All Reduce") == std::string::npos);
 }
 
-TEST_CASE("modules under fully_shard that come after the tracker are followed from the next scope on") {
+TEST_CASE("modules that are sharded after the tracker's construction are followed from the next scope") {
   const small::GpuWorld world(kWorld);
   nn::Sequential model(nn::Linear(torch::nn::LinearOptions(kDim, kDim).bias(false)));
   model->to(at::Device(at::kCUDA, 0));
@@ -276,7 +276,7 @@ TEST_CASE("modules under fully_shard that come after the tracker are followed fr
   }
 }
 
-TEST_CASE("several trackers follow one model, and a dead model is followed no more") {
+TEST_CASE("several trackers follow one model, and none follows a dead model") {
   const small::GpuWorld world(kWorld);
   const auto batch = input();
   auto row = std::make_unique<Row>(2);
@@ -297,7 +297,7 @@ TEST_CASE("several trackers follow one model, and a dead model is followed no mo
   next.loss(batch).backward();
   CHECK(first.fsdp_module_stats().empty());
   const auto found = on_gpu(first);
-  CHECK(found["Sharded Grad"] == 2 * S);  // Known for what it is; whose, it does not know.
+  CHECK(found["Sharded Grad"] == 2 * S);  // The category is known, the owner is not.
 }
 
 TEST_CASE("a scope may outlive its tracker, and a tracker may be held as a MemTracker") {
@@ -312,13 +312,13 @@ TEST_CASE("a scope may outlive its tracker, and a tracker may be held as a MemTr
   row.loss(batch).backward();
 }
 
-TEST_CASE("a root that fully_shard was not applied to is refused") {
+TEST_CASE("a root without fully_shard is refused") {
   nn::Sequential model(nn::Linear(2, 2));
   CHECK_THROWS_WITH_AS(FSDPMemTracker{model}, doctest::Contains("fully_shard was not applied to this"), c10::Error);
   CHECK_THROWS_WITH_AS(FSDPMemTracker{model}, doctest::Contains("without FSDP use MemTracker"), c10::Error);
 }
 
-TEST_CASE("what is no input is refused as one, and unknown names are named") {
+TEST_CASE("track_inputs refuses modules and optimizers, and the message of an unknown name has the name") {
   const small::GpuWorld world(kWorld);
   Row row(1);
   nn::AdamW optimizer(row.model->parameters(), {});
@@ -334,7 +334,7 @@ TEST_CASE("what is no input is refused as one, and unknown names are named") {
   CHECK(on_gpu(tracker)["Inputs"] == 2 * 4 * kDim * 4);  // The third is gone with its pair.
 }
 
-TEST_CASE("ignored parameters are Parameters, and keep their gradients' name") {
+TEST_CASE("ignored parameters are Parameter, and their gradients are Gradient") {
   const small::GpuWorld world(kWorld);
   nn::Sequential model(nn::Linear(torch::nn::LinearOptions(kDim, kDim).bias(false)),
                        nn::Linear(torch::nn::LinearOptions(kDim, kDim).bias(false)));

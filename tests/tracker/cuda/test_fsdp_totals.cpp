@@ -14,7 +14,7 @@ namespace plimsoll {
 
 namespace {
 
-/// What the allocator counts at every stage that the runtime tells of.
+/// The allocator's count at each stage of the runtime.
 class StageCounter final : public fsdp::RuntimeObserver {
  public:
   StageCounter() : observation_(*this) {}
@@ -45,9 +45,8 @@ std::multiset<std::pair<int, std::int64_t>> recorded(FSDPMemTracker& tracker) {
   return totals;
 }
 
-/// Compares the snapshots of a step with what was counted right before and right after each of them. Where the two
-/// differ, another thread was at work (autograd's lets go of a graph when backward has returned already), and the
-/// snapshot is one or the other.
+/// Compares the snapshots of a step with the counts right before and right after each. If these two differ, another
+/// thread was active (autograd's may drop a graph after backward has returned): then the snapshot equals one of them.
 void check_recorded(FSDPMemTracker& tracker, StageCounter& before, StageCounter& after) {
   auto totals = recorded(tracker);
   REQUIRE(totals.size() == before.counted.size());
@@ -70,7 +69,7 @@ void check_recorded(FSDPMemTracker& tracker, StageCounter& before, StageCounter&
 
 }  // namespace
 
-TEST_CASE("at every stage of every FSDP module the total of a GPU is what its allocator counts as active") {
+TEST_CASE("at every stage of every FSDP module the total of a GPU is the allocator's active bytes") {
   const char* const kCases[] = {
       "model=network",
       "model=network reshard=false",
@@ -102,7 +101,7 @@ TEST_CASE("at every stage of every FSDP module the total of a GPU is what its al
     scenarios::with_training(
         c, at::kCUDA, [](const std::string&) {},
         [&](auto training) {
-          StageCounter before;  // Observers are told in the order of their coming.
+          StageCounter before;  // Observers are called in the order of their registration.
           FSDPMemTracker tracker(training->root(), training->optimizer());
           StageCounter after;
           {
@@ -123,7 +122,7 @@ TEST_CASE("at every stage of every FSDP module the total of a GPU is what its al
   }
 }
 
-TEST_CASE("the device's books stand side by side: active, reserved, and what is outside of torch") {
+TEST_CASE("device_books has active, reserved, and the bytes outside of torch") {
   const small::GpuWorld world(8, "fake");
   const scenarios::Case c("model=network");
   scenarios::with_training(

@@ -68,7 +68,7 @@ void check_dropped(MemTracker& tracker) {
 
 }  // namespace
 
-TEST_CASE("at every state of every module the total of a GPU is what its allocator counts as active") {
+TEST_CASE("at every state of every module the total of a GPU is the allocator's active bytes") {
   MemTracker tracker;
   SUBCASE("a convolutional network") {
     train_and_look(models::ConvNet(), at::ones({4, 3, 16, 16}), tracker, nn::Implementation::kForeach);
@@ -92,7 +92,7 @@ TEST_CASE("at every state of every module the total of a GPU is what its allocat
   check_dropped(tracker);
 }
 
-TEST_CASE("where cuBLAS works is Workspace, of the forward thread and of the backward thread") {
+TEST_CASE("cuBLAS's workspaces of the forward thread and of the backward thread are Workspace") {
   MemTracker tracker;
   models::MLP model(64, 256, 32);
   model->to(kGpuDevice);
@@ -125,7 +125,7 @@ TEST_CASE("a GPU's categories are in the allocator's rounded bytes") {
   CHECK(tracker.reserved("nowhere") == 0);
 }
 
-TEST_CASE("devices have books of their own") {
+TEST_CASE("each device has its own books") {
   MemTracker tracker;
   const auto scope = tracker.enter();
   const auto host = at::empty({100}, at::kByte);
@@ -137,7 +137,7 @@ TEST_CASE("devices have books of their own") {
   CHECK(bytes_of(tracker, "KV cache", "cpu") == 0);
 }
 
-TEST_CASE("a backward on the GPU's own thread that throws leaves the tracker as it was") {
+TEST_CASE("a backward on the GPU's own thread that throws leaves the tracker unchanged") {
   MemTracker tracker;
   models::MLP model(8, 16, 4);
   model->to(kGpuDevice);

@@ -8,28 +8,27 @@
 
 namespace plimsoll::report {
 
-/// A module's path, and all that makes it alike to another or not.
+/// A module's path, and a key that is equal for equal modules.
 struct NamedRow {
   std::string name;
   std::string key;
 };
 
-/// One row for modules that are alike: "layers.1-30".
+/// One row for equal modules: "layers.1-30".
 struct FoldedRow {
   std::string label;
-  std::vector<std::size_t> members;  ///< Indices of the rows that it stands for, the first of them first.
+  std::vector<std::size_t> members;  ///< Indices of the folded rows, in order.
 };
 
-/// Folds blocks: of rows in natural order, parents before children, those of consecutive numbers ("layers.1",
-/// "layers.2") become one where they and everything below them have equal keys. Then their children are folded too
-/// ("layers.1-30.mlp").
+/// Folds blocks. Rows of consecutive numbers ("layers.1", "layers.2") become one if they and all rows below them have
+/// equal keys; then their children are folded too ("layers.1-30.mlp"). REQUIRES: natural order, parents before
+/// children.
 std::vector<FoldedRow> folded(const std::vector<NamedRow>& rows);
 
 /// The names with commas between; neighbours with consecutive numbers are a range: "norm, layers.8-15".
 std::string folded_list(const std::vector<std::string>& names);
 
-/// Whether two amounts are the same but for the rest of a block that the caching allocator leaves with a tensor, where
-/// it is too small to be of use: up to 1 MiB.
+/// Whether two amounts differ by at most 1 MiB: the rest of a block that the caching allocator does not split off.
 bool same_but_for_rests(Bytes a, Bytes b);
 
 }  // namespace plimsoll::report

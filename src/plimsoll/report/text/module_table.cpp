@@ -34,8 +34,8 @@ bool alike(const ModuleRow& a, const ModuleRow& b) {
   return has_as_much(a, b) && has_as_much(b, a);
 }
 
-/// What must be equal for two modules to share a row. Not the highest total: it grows from block to block in every
-/// forward. `kinds` are the numbers that were seen so far, one of each kind.
+/// Modules with equal keys share a row. The highest total is not in the key: it grows from block to block in each
+/// forward. `kinds` has one module of each kind so far.
 std::string key_of(const ModuleRow& module, std::vector<const ModuleRow*>& kinds) {
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto* kind) { return alike(*kind, module); });
   const auto kind = static_cast<std::size_t>(found - kinds.begin());
@@ -126,11 +126,11 @@ std::string module_table(const std::vector<ModuleRow>& modules, std::vector<Cate
   if (left_out > 0) text += "  and " + counted(left_out, "row") + " more; the JSON has them all\n";
   const bool sharded = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.module->fsdp_unit; });
   text += std::string("  ") + (sharded ? "* fully_shard was applied to it; " : "") +
-          "highest: all memory of the card that was active while it ran\n";
+          "highest: the maximum of the card's active book while the module ran\n";
   if (std::any_of(rows.begin(), rows.end(), is_folded)) {
     text +=
-        "  \u00D7: so many that are alike, but for the allocator's rounding; the numbers are of the first, and highest "
-        "of the highest\n";
+        "  \u00D7N: N identical modules, but for the allocator's rounding. Values are for the first; 'highest' is the "
+        "maximum over all\n";
   }
   return text;
 }

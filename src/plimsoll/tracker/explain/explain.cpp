@@ -127,7 +127,7 @@ class Reasons {
     return {"gradients of activations, and temporaries", fsdp_module_of(owner)};
   }
 
-  /// The FSDP module that a module is, or is within.
+  /// The module's own or nearest outer FSDP module.
   std::string fsdp_module_of(const std::string& path) const {
     const std::pair<std::string, ledger::OwnerId>* nearest = nullptr;
     for (const auto& member : members_) {

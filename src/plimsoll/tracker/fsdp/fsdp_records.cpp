@@ -9,7 +9,7 @@ namespace plimsoll {
 
 namespace {
 
-/// Device by device the one that is higher.
+/// Keeps the higher total of each device.
 void take_higher(Snapshot& highest, const Snapshot& other) {
   for (const auto& [device, of_device] : other) {
     const auto [entry, is_new] = highest.try_emplace(device, of_device);

@@ -61,8 +61,7 @@ FSDPWatch::~FSDPWatch() {
   tensors_.leave_to(nullptr, ledger::categories::kOptstate);
 }
 
-// --- Modules and groups
-// -------------------------------------------------------------------------------------------------
+// --- Modules and groups --------------------------------------------------------------------------------------------
 
 void FSDPWatch::add_root(torch::nn::Module& root) {
   const auto device = runtime_->device_of(root);
