@@ -1,4 +1,4 @@
-"""Amounts of memory as the command writes them: `79.11 GiB`."""
+"""Amounts of memory in the form of the command: `79.11 GiB`. Like base/bytes in C++ (a test compares them), for Python without torch."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -1,11 +1,15 @@
-"""Categories and modules: parameters, gradients, activations, optimizer state, FSDP2's buffers told apart, and whose they are.
+"""The category, module and cause of each live byte at the peak.
 
-A tracker of the native part (plimsoll.trackers) stands from the initialisation of CUDA to the end. It sees the allocator's
-every block; modules, optimizers and checkpoints by the hooks that drop-in trackers use; FSDP2 as soon as the script imports it.
-Where there is no native part for this torch, the record says so and has everything else.
+A tracker of the native part (plimsoll.trackers) is active from the initialisation of CUDA to the end. It sees each block of
+the allocator; it sees modules, optimizers and checkpoints by the hooks of the drop-in trackers, and FSDP2 from its import.
+Without a native part for this torch, the record says so and has everything else.
 
-Compiled code is left as it is: while any runs, module hooks are away, and memory is that of the module around it. What a model
-holds that is compiled as a whole is known when it is called.
+Compiled code stays as it is: while it runs, module hooks are off, and memory belongs to the module around it. The tensors of a
+model that is compiled as a whole are named when the model is called.
+
+The peak by line of code comes from another source, the allocator's own history (run/contents), because that works with each
+torch. This tracker needs the allocator's trace, a C++ interface of one version of torch. The sums of the two are compared with
+the allocator's peak.
 """
 
 import contextlib
@@ -31,7 +35,7 @@ _Entry = tuple[str, str, bool, int]  # of a module: full name, class, whether fu
 
 
 class _Later:
-    """A module that is imported when something of it is asked for: FSDP2 takes a second to import."""
+    """A module that is imported at its first use: the import of FSDP2 takes a second."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -41,7 +45,7 @@ class _Later:
 
 
 class Attribution:
-    """`wanted` is False with --no-categories: then nothing is watched, and nothing told."""
+    """`wanted` is False with --no-categories: then there is no tracker."""
 
     def __init__(self, wanted: bool, depth: int, defects: Defects) -> None:
         self._wanted = wanted
@@ -51,12 +55,12 @@ class Attribution:
         self._state_creation: Any = None
         self._hooks: Any | None = None
         self._patches: Any | None = None
-        self._modules: dict[str, _Entry] = {}  # of the models that ran; the models may be gone
+        self._modules: dict[str, _Entry] = {}  # of the models that ran, by full name; the models may be gone
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()  # their roots
         self._is_preparing = (
-            True  # no step has begun: what no module makes is data, or a copy of weights, and no activation
+            True  # no step has begun: memory from outside of modules is data, or a copy of weights, not Activation
         )
-        self._compiled = 0  # how deep in compiled code the script is
+        self._compiled = 0  # the depth of compiled code that runs now
         self._followed: weakref.WeakSet[Any] = weakref.WeakSet()  # states of FSDP2
         self.reason: str | None = None  # why there are no categories
 
@@ -67,12 +71,12 @@ class Attribution:
         try:
             native = importlib.import_module("plimsoll.native")
         except ImportError as error:
-            self.reason = f"categories and modules are not told: {error}"
+            self.reason = f"categories and modules are not known: {error}"
             return
         try:
             native._C.start_late_sources()
-        except RuntimeError as error:  # An allocator that does not tell.
-            self.reason = f"categories and modules are not told: {str(error).splitlines()[0]}"
+        except RuntimeError as error:  # The allocator has no trace.
+            self.reason = f"categories and modules are not known: {str(error).splitlines()[0]}"
             return
         self._state_creation = native._C.StateCreation
         self._native = native._C.Tracker(_Later("plimsoll.trackers.fsdp2.parts"))
@@ -98,7 +102,7 @@ class Attribution:
         )
 
     def _fsdp_forward(self, state: Any, module: Any) -> None:
-        """The outermost comes first, and brings all below it."""
+        """The outermost module comes first, with all modules below it."""
         if self._native is None or state in self._followed:
             return
         for part in module.modules():
@@ -107,7 +111,7 @@ class Attribution:
         self._native.add_root(module)
 
     def forked(self) -> None:
-        """In a forked child, which is not watched, or anew."""
+        """In a forked child, which has no tracker, or starts its own."""
         if self._hooks is not None:
             self._hooks.forget()
         if self._patches is not None:
@@ -116,8 +120,8 @@ class Attribution:
         self._native = self._hooks = self._patches = None
 
     def at_border(self, training: bool) -> None:
-        """A phase ended: models that are new are looked at now, for at the end they may be gone. `training`: the first step begins,
-        or has begun."""
+        """A phase ended. Reads new models now, because at the end they may be gone. `training`: the first step begins, or has
+        begun."""
         if self._native is None:
             return
         self._note_modules(self._native.roots())
@@ -139,7 +143,7 @@ class Attribution:
 
     def _name_what_it_holds(self, model: Any) -> None:
         if self._native is None or self._compiled or len(self._native.parents()) > 1:
-            return  # Else what is around it is known, and it by that.
+            return  # The module around it is known, and names it.
         self._native.track_module(model)
         self._note_modules([(type(model).__name__, model)])
 
@@ -154,7 +158,7 @@ class Attribution:
             self._hooks.resume()
 
     def creating_state(self) -> AbstractContextManager[Any]:
-        """What is allocated within is an optimizer's state."""
+        """Memory that is allocated within is an optimizer's state."""
         return self._state_creation() if self._native is not None else contextlib.nullcontext()
 
     def compiled_step_begins(self, optimizer: Any) -> None:
@@ -166,7 +170,7 @@ class Attribution:
             self._defects.attempt(self._hooks.compiled_step_ends, optimizer)
 
     def optimizer_is_compiled(self, optimizer: Any) -> None:
-        """Of a model that runs in compiled code alone, which no hook sees, the optimizer knows the parameters."""
+        """No hook sees a model that runs only in compiled code, so the optimizer names its parameters."""
         self._defects.attempt(self._name_parameters, optimizer)
 
     def _name_parameters(self, optimizer: Any) -> None:
@@ -191,7 +195,7 @@ class Attribution:
         self._native.leave()
 
     def record(self, device: int, active_peak: int) -> dict[str, Any]:
-        """What is added to the record; "peak" is added to its peak. REQUIRES: finish() came before."""
+        """The fields of the record; "peak" has more fields of its peak. REQUIRES: finish() came before."""
         if self._native is None:
             return {"attribution": self.reason}
         found: dict[str, Any] = json.loads(
@@ -200,7 +204,7 @@ class Attribution:
         total = sum(found["peak"]["categories"].values())
         if total != active_peak:
             return {
-                "attribution": f"categories and modules are not told: the tracker saw a peak of {total} bytes, and the "
+                "attribution": f"categories and modules are not known: the tracker saw a peak of {total} bytes, and the "
                 f"allocator counted {active_peak}"
             }
         return {"attribution": None, **found}

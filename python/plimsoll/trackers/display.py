@@ -1,4 +1,4 @@
-"""Snapshots as text, in the forms that torch's trackers print. Tables need no other package."""
+"""Snapshots as text, in the forms of torch's trackers. Tables need no other package."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -74,14 +74,14 @@ def _cells(categories: Mapping[Category, int], units: str) -> Mapping[str, str]:
 
 
 def _grid(rows: Sequence[Mapping[str, str]], first: Sequence[str] = ()) -> str:
-    """A simple table of reStructuredText, as `tabulate` lays it out for torch's trackers: a column is two wider than its title,
-    a first cell that is empty is a comment, and no line ends with blanks."""
+    """A simple reStructuredText table with the layout of `tabulate`, which torch's trackers use: a column is two characters wider
+    than its title, an empty first cell is a comment, and no line ends with spaces."""
     titles = list(first)
     for row in rows:
         titles.extend(title for title in row if title not in titles)
     if not titles:
         return "\n"
-    if TOTAL in titles:  # Last, also behind what only a later row has.
+    if TOTAL in titles:  # Last, also after the categories of later rows.
         titles.append(titles.pop(titles.index(TOTAL)))
     body = [[row.get(title, "") for title in titles] for row in rows]
     for cells in body:

@@ -1,4 +1,4 @@
-"""FSDPMemTracker: where FSDP2's memory goes, at each of its stages."""
+"""FSDPMemTracker: the memory of FSDP2 by category, at each of its stages."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -19,7 +19,7 @@ from plimsoll.trackers.snapshots import Snapshot, peaks_from, states_from
 
 
 class FSDPModMemStats:
-    """What one FSDP module did in the latest step in which it ran: torch's `_FSDPModMemStats`."""
+    """The statistics of one FSDP module, of the latest step in which it ran: torch's `_FSDPModMemStats`."""
 
     def __init__(self, mod_fqn: str) -> None:
         self.mod_fqn = mod_fqn
@@ -29,11 +29,11 @@ class FSDPModMemStats:
 
 class FSDPMemTracker(MemTracker):
     """MemTracker for a model under ``fully_shard``. A drop-in for
-    ``torch.distributed._tools.fsdp2_mem_tracker.FSDPMemTracker``: change the import, and nothing else.
+    ``torch.distributed._tools.fsdp2_mem_tracker.FSDPMemTracker``: change only the import.
 
-    Memory has its category from its first instant, and belongs to the FSDP module whose parameters it holds, whichever runs at
-    the time. Beyond torch's it takes any number of steps, modules that were sharded together, several groups of parameters in
-    a module; and it tells apart the all-gather's inputs, the reduce-scatter's outputs, accumulated and partial gradients.
+    Memory has its category from its first instant, and belongs to the FSDP module of its parameters, even if another module
+    runs. Beyond torch's it takes any number of steps, modules that were sharded together, and several groups of parameters in
+    a module. It has own categories for the all-gather's inputs, the reduce-scatter's outputs, accumulated and partial gradients.
 
     One rank of eight, without the others (in a script under ``plimsoll run --world-size 8``, ``init_process_group("nccl")``):
 
@@ -72,7 +72,7 @@ class FSDPMemTracker(MemTracker):
 
     def __init__(self, mod: nn.Module, optm: optim.Optimizer | None = None) -> None:
         if not isinstance(mod, FSDPModule):
-            parts.device_of(mod)  # It says what to do.
+            parts.device_of(mod)  # It raises, and says what to do.
         self._root_mod = mod
         self._optm = optm
         super().__init__()
@@ -85,13 +85,13 @@ class FSDPMemTracker(MemTracker):
         return _C.Tracker(parts)
 
     def track_inputs(self, inputs: tuple[Any, ...]) -> None:
-        """The tensors in there are ``Inputs``."""
+        """Gives the tensors the category ``Inputs``."""
         flat: list[Any] = torch.utils._pytree.tree_leaves(inputs)
         self._note_fakes(flat)
         self._native.track_inputs(inputs)
 
     def track_external(self, *external: Any) -> None:
-        """Does nothing: all that the model and the optimizer hold is known, and inputs are told by ``track_inputs``."""
+        """Does nothing: the model and the optimizer are known, and ``track_inputs`` takes inputs."""
 
     def _watch(self, scope: ExitStack) -> None:
         super()._watch(scope)
@@ -102,7 +102,7 @@ class FSDPMemTracker(MemTracker):
 
     @property
     def memory_tracking(self) -> WeakIdKeyDictionary:
-        """What is known of each FSDP module, by the module. Modules that were sharded together share it."""
+        """The statistics of each FSDP module, by module. Modules that were sharded together share them."""
         tracking = WeakIdKeyDictionary()
         for plain in self._native.fsdp_module_stats():
             stats = FSDPModMemStats(plain["fqn"])
@@ -115,12 +115,12 @@ class FSDPMemTracker(MemTracker):
 
     @property
     def module_tracking(self) -> WeakIdKeyDictionary:
-        """What MemTracker knows of every module, sharded by itself or not."""
+        """MemTracker's statistics of every module, sharded by itself or not."""
         return super().memory_tracking
 
     def explain_first_state(self) -> Explanation | None:
-        """The same for the highest instant of the optimizer's step in which its state first appeared; None before that, or
-        where it was there from the beginning."""
+        """The same for the peak of the optimizer's step that created its state; None before that step, or if the state was
+        there from the start."""
         plain = self._native.explain_first_state()
         return Explanation.from_plain(plain) if plain is not None else None
 

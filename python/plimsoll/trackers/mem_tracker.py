@@ -32,14 +32,14 @@ class ModMemStats:
 
 
 class MemTracker:
-    """The memory of the tensors that are made while it is entered, by category, attributed to modules.
+    """The memory of tensors that are made while the tracker is entered, by category and module.
 
-    A drop-in for ``torch.distributed._tools.mem_tracker.MemTracker``: change the import, and nothing else. What it sees is
-    what the allocators do, on every thread, temporaries within operators included, so that the total of a GPU is the caching
-    allocator's ``active_bytes``, to the byte. It works with CPU tensors, on a GPU, on one that is not there (``plimsoll
-    run``), under ``FakeTensorMode`` and on meta.
+    A drop-in for ``torch.distributed._tools.mem_tracker.MemTracker``: change only the import. It counts memory as the
+    allocators do, on every thread, temporaries in operators included. So the total of a GPU is the caching allocator's
+    ``active_bytes``, to the byte. It works with CPU tensors, on a GPU, on a pretend GPU (``plimsoll run``), under
+    ``FakeTensorMode`` and on meta.
 
-    Any number of steps may pass; of a module the latest step in which it ran is kept.
+    The number of steps is not limited; of a module the tracker keeps the latest step in which it ran.
 
     >>> import torch
     >>> from plimsoll import MemTracker
@@ -75,7 +75,7 @@ class MemTracker:
     # -- what is tracked ---------------------------------------------------------------------------------------------------
 
     def track_external(self, *external: nn.Module | optim.Optimizer | torch.Tensor) -> None:
-        """Registers what was made before: modules (parameters, buffers, gradients), optimizers (their state), tensors
+        """Registers objects that exist already: modules (parameters, buffers, gradients), optimizers (their state), tensors
         (``Other``), and structures of these. Call it before the tracker is entered."""
         for thing in tree_flatten(external)[0]:
             if isinstance(thing, torch.Tensor):
@@ -94,7 +94,7 @@ class MemTracker:
                 )
 
     def categorise(self, tensor: torch.Tensor, category: str) -> None:
-        """The tensor's memory has a category of your own from now on, whatever becomes of the tensor."""
+        """Gives the tensor's memory a category of yours, for the life of the memory."""
         self._native.categorise(tensor, category)
 
     def _note_fakes(self, things: list[Any]) -> None:
@@ -133,7 +133,7 @@ class MemTracker:
 
     @property
     def memory_tracking(self) -> WeakIdKeyDictionary:
-        """What is known of each module, by the module."""
+        """The statistics of each module, by module."""
         tracking = WeakIdKeyDictionary()
         for plain in self._native.module_stats():
             if plain["module"] is not None:
@@ -149,18 +149,18 @@ class MemTracker:
         return stats
 
     def get_tracker_snapshot(self, type: str = "current") -> Snapshot:
-        """Where the memory stands (``"current"``), or stood at its highest since the tracker was entered (``"peak"``, each
-        device at its own instant): ``{device: {category: bytes, "Total": bytes}}``."""
+        """The bytes by category now (``"current"``) or at the peak since the tracker was entered (``"peak"``, each device at
+        its own instant): ``{device: {category: bytes, "Total": bytes}}``."""
         if type not in ("current", "peak"):
             raise ValueError(f"unknown type of snapshot {type!r}: use 'current' or 'peak'")
         return snapshot_from(self._native.snapshot(type == "peak"), self._ref_class)
 
     def alive_at_peak(self, device: torch.device | str | None = None) -> list[LiveTensor]:
-        """What was alive at the peak of the device (by default the one that stood highest), largest first."""
+        """The live allocations at the peak of the device (by default the one with the highest peak), largest first."""
         return [LiveTensor(**plain) for plain in self._native.alive_at_peak(self._device_name(device))]
 
     def explain(self) -> Explanation:
-        """Why the memory stood as high as it did, cause by cause; they sum to the peak, to the byte."""
+        """The causes of the peak, which sum to it to the byte."""
         return Explanation.from_plain(self._native.explain(self._device_name(None)))
 
     def step_peaks(self) -> dict[int, Snapshot]:
@@ -168,11 +168,11 @@ class MemTracker:
         return {step: snapshot_from(plain, self._ref_class) for step, plain in self._native.step_peaks()}
 
     def phase_peaks(self) -> dict[str, Snapshot]:
-        """Of the latest step, by phase: ``forward``, ``backward``, ``optimizer``, ``other``."""
+        """The peaks of the latest step by phase: ``forward``, ``backward``, ``optimizer``, ``other``."""
         return {phase: snapshot_from(plain, self._ref_class) for phase, plain in self._native.phase_peaks().items()}
 
     def parents(self) -> set[str]:
-        """The names of the modules that are running, and always ``Global``."""
+        """The names of the modules that run now, and always ``Global``."""
         return set(self._native.parents())
 
     def _device_name(self, device: torch.device | str | None) -> str:
@@ -191,7 +191,7 @@ class MemTracker:
         print((display.table if tabulate else display.plain)(snapshot, units), end="")
 
     def display_modulewise_snapshots(self, depth: int = 2, units: str = "B", tabulate: bool = False) -> None:
-        """Prints what is known of the modules of at most ``depth`` parts of a path."""
+        """Prints the snapshots of modules with a path of at most ``depth`` parts."""
         display.divisor_of(units)
         render = display.states_table if tabulate else display.states_plain
         shown = self._shown_modules()

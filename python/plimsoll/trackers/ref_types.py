@@ -1,5 +1,5 @@
-"""Categories of memory and states of modules. The names and values that torch's trackers have are torch's; members of one
-are equal to, and found by, members of the other."""
+"""Categories of memory and states of modules, with the names and values of torch's trackers: a member equals torch's member.
+A test compares the categories with the table in C++ (base/categories.h)."""
 
 from torch.distributed._tools.mem_tracker import _RefType, _State
 
@@ -55,9 +55,9 @@ class FSDPModState(_State):
 
 
 class OwnRefType(_RefType):
-    """What torch's trackers do not see, or do not tell apart. In a snapshot only where there is any."""
+    """Categories that torch's trackers do not have. A snapshot has one only if it has bytes."""
 
-    WORKSPACE = "Workspace"  # where cuBLAS works
+    WORKSPACE = "Workspace"  # the workspaces of cuBLAS
     OTH = "Other"  # made outside of tracking
     PARAM = "Parameter"  # not sharded, in a model that is
     GRAD = "Gradient"

@@ -1,4 +1,4 @@
-"""What trackers answer besides snapshots."""
+"""Answers of trackers besides snapshots."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch
 
 @dataclass(frozen=True)
 class LiveTensor:
-    """Something that was alive at a peak."""
+    """An allocation that was live at a peak."""
 
     bytes: int
     category: str
@@ -20,7 +20,7 @@ class LiveTensor:
 
 @dataclass(frozen=True)
 class Cause:
-    """What is alike in category and in why it is there."""
+    """Live bytes of one category with one reason."""
 
     bytes: int
     category: str
@@ -33,7 +33,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where the memory of a device stood at one instant. Its causes, largest first, sum to the total."""
+    """The bytes of a device at one instant. Its causes, largest first, sum to the total."""
 
     device: str
     total: int

@@ -16,8 +16,8 @@ _OWN = {member.value: member for member in OwnRefType.__members__.values()}
 
 
 def snapshot_from(plain: Mapping[str, Mapping[str, int]], ref_class: type[_RefType]) -> Snapshot:
-    """All of `ref_class`, also where there is none of it; then what else there is, by a member of OwnRefType or the name that
-    the user gave it; then the total. Devices that hold nothing are left out."""
+    """All members of `ref_class`, also without bytes; then the other categories that have bytes, as a member of OwnRefType or
+    the user's name; then the total. Leaves out devices that hold nothing."""
     return {
         torch.device(name): _of_device(categories, ref_class) for name, categories in plain.items() if categories[TOTAL]
     }
@@ -36,8 +36,8 @@ def _of_device(categories: Mapping[str, int], ref_class: type[_RefType]) -> dict
 def states_from(
     plain: Mapping[str, Any], state_class: type[_State], ref_class: type[_RefType]
 ) -> dict[_State, list[Snapshot]]:
-    """Of a module's statistics, in the order in which torch's trackers have the states, and the native part too: as the module
-    came by them, and a peak before the state that it begins with."""
+    """The snapshots of a module by state, in the order of the native part, which is torch's: in the order of events, and a peak
+    before the state that begins its pass."""
     snapshots: Mapping[str, list[Any]] = plain["snapshots"]
     return {state_class(state): [snapshot_from(one, ref_class) for one in calls] for state, calls in snapshots.items()}
 

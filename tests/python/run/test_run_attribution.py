@@ -239,6 +239,6 @@ def test_an_allocator_without_a_trace_is_not_a_defect(plimsoll_run, script):
     run = plimsoll_run("--alloc-conf", "backend:cudaMallocAsync", script(PLAIN + "    step()\n"))
     assert run.code == 0 and run.json["defects"] == []
     assert (
-        "categories and modules are not told" in run.json["attribution"]
+        "categories and modules are not known" in run.json["attribution"]
         and "cudaMallocAsync" in run.json["attribution"]
     )
