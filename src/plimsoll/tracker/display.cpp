@@ -9,7 +9,7 @@
 #include "plimsoll/base/natural_order.h"
 #include "plimsoll/report/text/table.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::string render(const std::vector<FSDPModuleStats>& modules, const Modulewise
   return render_modules(modules, display);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -12,7 +12,7 @@
 
 /// Snapshots as text.
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 enum class Layout { kPlain, kTable };
 
@@ -29,4 +29,4 @@ std::string render(const Snapshot& snapshot, ByteUnit unit, Layout layout);
 std::string render(const std::vector<ModuleStats>& modules, const ModulewiseDisplay& display);
 std::string render(const std::vector<FSDPModuleStats>& modules, const ModulewiseDisplay& display);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -20,7 +20,7 @@ class Optimizer;
 
 /// Finds modules, optimizers and tensors in the arguments of MemTracker::track_external.
 
-namespace plimsoll::detail {
+namespace plimsoll::inline tracker::detail {
 
 template <class T>
 inline constexpr bool kIsTuple = false;
@@ -88,4 +88,4 @@ void visit_external(Visitor& visitor, T&& object) {
   }
 }
 
-}  // namespace plimsoll::detail
+}  // namespace plimsoll::inline tracker::detail

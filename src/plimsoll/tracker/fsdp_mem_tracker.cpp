@@ -8,7 +8,7 @@
 #include "plimsoll/tracker/fsdp/fsdp_watch.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 FSDPMemTracker::FSDPMemTracker(std::unique_ptr<FSDPRuntime> runtime, const MemTrackerOptions& options)
     : MemTracker(options),
@@ -96,4 +96,4 @@ std::optional<Explanation> FSDPMemTracker::explain_first_state() {
   });
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

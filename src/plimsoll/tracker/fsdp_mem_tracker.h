@@ -15,7 +15,7 @@
 #include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 class FSDPRuntime;
 class FSDPWatch;
@@ -113,4 +113,4 @@ class FSDPMemTracker : public MemTracker {
   std::unique_ptr<FSDPWatch> watch_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -12,7 +12,7 @@
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -256,4 +256,4 @@ void MemTracker::clear_user_hooks() {
   impl_->has_user_hooks = false;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

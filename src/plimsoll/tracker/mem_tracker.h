@@ -25,7 +25,7 @@
 #include "plimsoll/tracker/module_tracker.h"
 #include "plimsoll/tracker/snapshot.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 enum class SnapshotKind { kCurrent, kPeak };
 
@@ -190,4 +190,4 @@ class MemTracker {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -9,7 +9,7 @@
 
 #include "plimsoll/nn/module_contents.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -251,4 +251,4 @@ Bytes MemTracker::Impl::peak_reserved(ledger::DeviceId device, const ledger::Led
   return index < last_peaks_reserved_.size() ? last_peaks_reserved_[index] : Bytes{0};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -22,7 +22,7 @@
 #include "plimsoll/tracker/tracker_extension.h"
 #include "plimsoll/tracker/watched_tensors.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The parts of a MemTracker: the tracked ledger, the modules' records, and the hooks that follow the training.
 class MemTracker::Impl {
@@ -78,4 +78,4 @@ class MemTracker::Impl {
   std::vector<Bytes> last_peaks_reserved_;  ///< The same, by device.
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

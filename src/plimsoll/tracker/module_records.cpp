@@ -5,7 +5,7 @@
 #include "plimsoll/tracker/explain/state_order.h"
 #include "plimsoll/tracker/module_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -142,4 +142,4 @@ std::optional<ModuleStats> ModuleRecords::stats_of(const torch::nn::Module& modu
   return stats_from(entry->second, ledger);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -15,7 +15,7 @@
 #include "plimsoll/tracker/explain/moments.h"
 #include "plimsoll/tracker/module_stats.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The compact form of ModuleStats, for each module. A module that runs in a later step starts again, so the size
 /// depends only on modules and on the calls of one step. Not thread-safe: the tracker's lock guards it.
@@ -71,4 +71,4 @@ class ModuleRecords {
   std::unordered_map<const torch::nn::Module*, Record> records_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

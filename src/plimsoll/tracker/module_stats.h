@@ -11,7 +11,7 @@
 #include "plimsoll/ledger/ids.h"
 #include "plimsoll/tracker/snapshot.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using ledger::ModuleState;
 
@@ -34,4 +34,4 @@ struct ModuleStats {
   std::weak_ptr<torch::nn::Module> module = {};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -7,7 +7,7 @@
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/tracker/module_tracker_state.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 ModuleTracker::ModuleTracker() : state_(std::make_shared<State>()) {}
 ModuleTracker::~ModuleTracker() { exit(); }
@@ -88,4 +88,4 @@ bool ModuleTracker::outermost() const {
   return state_->forwards == 1;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -15,7 +15,7 @@
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/hooks/module_life.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using Gradients = std::vector<at::Tensor>;
 
@@ -79,4 +79,4 @@ class ModuleTracker {
   bool entered_ = false;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -12,7 +12,7 @@
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using State = ModuleTracker::State;
 
@@ -274,4 +274,4 @@ void State::forget_all() {
   forwards = 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -15,7 +15,7 @@
 #include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/module_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 // Mirrors torch.distributed._tools.mod_tracker.ModTracker (torch 2.13), call by call where torch goes by names.
 //
@@ -107,4 +107,4 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   void forget_all();
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

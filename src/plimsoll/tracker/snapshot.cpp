@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 void DeviceSnapshot::add(std::string_view category, std::int64_t bytes) {
   total_ += bytes;
@@ -77,4 +77,4 @@ Snapshot snapshot_from_json(std::string_view text) {
   return snapshot;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -9,7 +9,7 @@
 
 /// The bytes of each device by category at one instant, as values.
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// Bytes of one device by category, in the order of the categories. The entries sum to the total.
 ///
@@ -48,4 +48,4 @@ std::string to_json(const Snapshot& snapshot);
 /// The inverse. Throws for text that is not such an object.
 Snapshot snapshot_from_json(std::string_view text);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -11,7 +11,7 @@
 #include "plimsoll/nn/optim/step_observable.h"
 #include "plimsoll/tracker/gradient_buckets.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace categories = ledger::categories;
 namespace phases = ledger::phases;
@@ -307,4 +307,4 @@ void TrackedLedger::throw_defect() {
   TORCH_CHECK(!defect, "the memory tracker missed an event: ", *defect);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

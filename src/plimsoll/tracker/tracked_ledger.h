@@ -19,7 +19,7 @@
 #include "plimsoll/capture/listener.h"
 #include "plimsoll/ledger/ledger.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// Classifies memory at its allocation, if it knows more than the hooks do.
 class AllocationClassifier {
@@ -154,4 +154,4 @@ class TrackedLedger final : public capture::Listener {
   std::optional<capture::Subscription> subscription_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -7,7 +7,7 @@
 #include "plimsoll/ledger/ledger.h"
 #include "plimsoll/tracker/explain/explanation.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The work of a tracker for more than modules and optimizers, beside the MemTracker's own.
 class TrackerExtension {
@@ -31,4 +31,4 @@ class TrackerExtension {
   ~TrackerExtension() = default;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

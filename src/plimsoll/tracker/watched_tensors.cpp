@@ -9,7 +9,7 @@
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace categories = ledger::categories;
 
@@ -187,4 +187,4 @@ std::size_t WatchedTensors::size() const {
   return watched_.size();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

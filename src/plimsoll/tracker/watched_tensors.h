@@ -17,7 +17,7 @@
 #include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/tracked_ledger.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// Parameters that another object names, with their gradients. WatchedTensors names only the optimizer's state for
 /// them.
@@ -103,4 +103,4 @@ class WatchedTensors : public std::enable_shared_from_this<WatchedTensors> {
   ledger::CategoryId state_category_ = ledger::categories::kOptstate;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -6,7 +6,7 @@
 #include "plimsoll/base/categories.h"
 #include "plimsoll/tracker/attribution/module_rows.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 namespace {
 
 std::map<std::string, Bytes> highest_of_modules(MemTracker& tracker, std::string_view device, const UserPaths& paths) {
@@ -44,4 +44,4 @@ report::Attribution attribution(MemTracker& tracker, std::string_view device, co
   return result;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -6,7 +6,7 @@
 #include "plimsoll/tracker/attribution/user_paths.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// Category, module and cause of each byte at the peak of the device, with user-facing paths; module rows down to
 /// `depth`. Empty for a device that held nothing.
@@ -16,4 +16,4 @@ namespace plimsoll {
 /// of one version of torch (DESIGN.md, section 11).
 report::Attribution attribution(MemTracker& tracker, std::string_view device, const ModuleTree& tree, int depth);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -7,7 +7,7 @@
 #include "plimsoll/base/categories.h"
 #include "plimsoll/base/natural_order.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 namespace {
 
 using ByName = std::map<std::string, BytesByCategory, NaturalOrder>;
@@ -90,4 +90,4 @@ std::vector<report::ModuleRow> module_rows(const ModuleTree& tree, const UserPat
   return rows;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

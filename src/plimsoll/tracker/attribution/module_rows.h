@@ -8,7 +8,7 @@
 #include "plimsoll/tracker/attribution/user_paths.h"
 #include "plimsoll/tracker/mem_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using BytesByCategory = std::map<std::string, Bytes>;
 
@@ -22,4 +22,4 @@ std::vector<report::ModuleRow> module_rows(const ModuleTree& tree, const UserPat
                                            const std::vector<LiveTensor>& alive,
                                            const std::map<std::string, Bytes>& highest, int depth);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -5,7 +5,7 @@
 #include "plimsoll/report/attribution.h"
 #include "plimsoll/report/text/folded_names.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 namespace {
 
 std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
@@ -81,4 +81,4 @@ bool UserPaths::begins_with_root(std::string_view path) const {
   return only_root_.empty() || std::ranges::find(roots_, path.substr(0, path.find('.'))) != roots_.end();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

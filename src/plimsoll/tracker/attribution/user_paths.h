@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// A module as a value: the module may be gone.
 struct ModuleEntry {
@@ -49,4 +49,4 @@ class UserPaths {
   std::vector<std::string> known_;  ///< Paths of all modules, sorted.
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

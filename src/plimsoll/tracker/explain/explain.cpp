@@ -8,7 +8,7 @@
 #include "plimsoll/base/categories.h"
 #include "plimsoll/base/natural_order.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -196,4 +196,4 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   return explanation;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -11,7 +11,7 @@
 #include "plimsoll/tracker/explain/stage_log.h"
 #include "plimsoll/tracker/tracked_ledger.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The paths of the modules under fully_shard, each with the owner of its FSDP memory.
 using FSDPMembers = std::vector<std::pair<std::string, ledger::OwnerId>>;
@@ -23,4 +23,4 @@ using NamedAs = std::function<std::optional<AllocationClassifier::Class>(ledger:
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
                     const FSDPMembers& members, const NamedAs& named_as, const OwnerNames& names);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -5,7 +5,7 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/report/text/causes.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 std::string to_text(const Explanation& explanation) {
   const auto amount = [](std::int64_t bytes) { return format_bytes(static_cast<Bytes>(bytes)); };
@@ -24,4 +24,4 @@ std::string to_text(const Explanation& explanation) {
 
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation) { return out << to_text(explanation); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

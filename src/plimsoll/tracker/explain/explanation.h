@@ -9,7 +9,7 @@
 #include "plimsoll/ledger/ids.h"
 #include "plimsoll/report/attribution.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The name that an explanation uses for an owner in the ledger: for users, the path below the root.
 using OwnerNames = std::function<std::string(const std::string&)>;
@@ -35,4 +35,4 @@ struct Explanation {
 std::string to_text(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

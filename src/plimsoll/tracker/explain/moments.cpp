@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 Snapshot snapshot_of(const ledger::Ledger& ledger) {
   Moments moments;
@@ -53,4 +53,4 @@ Snapshot Moments::at(Place place, const ledger::Ledger& ledger) const {
   return snapshot;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -8,7 +8,7 @@
 #include "plimsoll/ledger/ledger.h"
 #include "plimsoll/tracker/snapshot.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 template <class Use>
 void for_each_device(const ledger::Ledger& ledger, Use&& use) {
@@ -38,4 +38,4 @@ class Moments {
   std::vector<Bytes> packed_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

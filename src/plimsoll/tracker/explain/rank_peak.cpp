@@ -7,7 +7,7 @@
 #include "plimsoll/tracker/fsdp/fsdp_watch.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -44,4 +44,4 @@ RankPeak FSDPMemTracker::worst_rank() {
                           c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -2,7 +2,7 @@
 
 #include "plimsoll/tracker/snapshot.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The peak of one rank.
 struct RankPeak {
@@ -15,4 +15,4 @@ struct RankPeak {
 /// memory. With the backend "fake", where one process is the whole world, the answer is its own peak.
 RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using fsdp::Stage;
 
@@ -93,4 +93,4 @@ std::size_t StageLog::entries() const {
   return count;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -11,7 +11,7 @@
 #include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/ledger/ids.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The stage of an FSDP module.
 struct Standing {
@@ -67,4 +67,4 @@ class StageLog {
   std::map<ledger::Step, OfStep> steps_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -8,7 +8,7 @@
 
 #include "plimsoll/tracker/explain/moments.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// A module's states in the order of their first events. A peak has no moment of its own: it stands before the state
 /// that begins its pass, or last if the module had no such state.
@@ -31,4 +31,4 @@ std::vector<State> in_order_of_coming(const std::array<std::vector<Moments::Plac
   return order;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -7,7 +7,7 @@
 #include "plimsoll/fsdp/memory_use.h"
 
 /// The category of each fsdp::MemoryUse.
-namespace plimsoll::fsdp_categories {
+namespace plimsoll::inline tracker::fsdp_categories {
 
 inline constexpr auto kOfUse = std::to_array<std::string_view>(
     {category::kShardedParam.name, category::kUnshardedParam.name, category::kAllGatherInput.name,
@@ -17,4 +17,4 @@ inline constexpr auto kOfUse = std::to_array<std::string_view>(
      category::kShardedGrad.name});
 static_assert(kOfUse.size() == fsdp::kMemoryUses && kOfUse.back() == category::kShardedGrad.name);
 
-}  // namespace plimsoll::fsdp_categories
+}  // namespace plimsoll::inline tracker::fsdp_categories

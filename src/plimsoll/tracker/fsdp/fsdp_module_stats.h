@@ -11,7 +11,7 @@
 
 #include "plimsoll/tracker/snapshot.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The state of an FSDP module in a step, in torch's words.
 enum class FSDPModState : std::uint8_t {
@@ -48,4 +48,4 @@ struct FSDPModuleStats {
   std::vector<std::weak_ptr<torch::nn::Module>> modules = {};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -5,7 +5,7 @@
 
 #include "plimsoll/tracker/explain/state_order.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::size_t FSDPRecords::entries() const {
   return count;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

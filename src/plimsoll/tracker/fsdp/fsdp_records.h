@@ -13,7 +13,7 @@
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 #include "plimsoll/tracker/module_records.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The compact form of FSDPModuleStats, for each FSDP module. A module that runs in a later step starts again.
 /// Not thread-safe: the tracker's lock guards it.
@@ -48,4 +48,4 @@ class FSDPRecords {
   std::unordered_map<FSDPRuntime::Key, Record> records_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

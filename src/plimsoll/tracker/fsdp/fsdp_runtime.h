@@ -11,7 +11,7 @@
 #include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// An FSDP2 runtime as a tracker sees it: plimsoll's own (native_fsdp.h), or torch's in Python. A state is the result
 /// of one fully_shard; a group is the parameters that are gathered together. Each has a key for its life.
@@ -69,4 +69,4 @@ class FSDPRuntime {
   virtual std::optional<Use> current_use(c10::Device device) const noexcept = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -6,7 +6,7 @@
 #include "plimsoll/nn/module_contents.h"
 #include "plimsoll/tracker/fsdp/fsdp_categories.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using fsdp::MemoryUse;
 using fsdp::Stage;
@@ -243,4 +243,4 @@ Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& l
   return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_, named_since, names);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

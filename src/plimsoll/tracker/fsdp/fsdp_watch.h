@@ -21,7 +21,7 @@
 #include "plimsoll/tracker/tracker_extension.h"
 #include "plimsoll/tracker/watched_tensors.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// Brings the events of an FSDP runtime into a tracker: memory gets its category and owner at its allocation, and each
 /// stage gets its snapshot. Lives as long as the tracker.
@@ -112,4 +112,4 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   ledger::RetainedPeak first_state_peak_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -6,7 +6,7 @@
 #include "plimsoll/fsdp/group/fsdp_param_group.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 using fsdp::FSDPParamGroup;
 using fsdp::FSDPState;
@@ -76,4 +76,4 @@ FSDPMemTracker::FSDPMemTracker(fsdp::ModuleRef root, const MemTrackerOptions& op
   add_root(root);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker

@@ -5,7 +5,7 @@
 #include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 
-namespace plimsoll {
+namespace plimsoll::inline tracker {
 
 /// The runtime of plimsoll::fsdp, which reports its own work.
 class NativeFSDP final : public FSDPRuntime, public fsdp::RuntimeObserver {
@@ -28,4 +28,4 @@ class NativeFSDP final : public FSDPRuntime, public fsdp::RuntimeObserver {
   std::optional<fsdp::RuntimeObservation> observation_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::inline tracker
