@@ -5,7 +5,7 @@
 #include "job/messages.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/toml.h"
-#include "plimsoll/job/torchtitan.h"
+#include "plimsoll/job/torchtitan/torchtitan.h"
 
 namespace test_torchtitan {
 

@@ -77,8 +77,7 @@ class Fields {
         value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(most));
     const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
     if (!fits || number < least || number > most) {
-      fail(field, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
-                      shown(value));
+      fail(field, fmt::format("must be a whole number from {} to {}, found {}", least, most, shown(value)));
     }
     return number;
   }
@@ -147,7 +146,7 @@ Architecture gpt2(const Fields& fields) {
   a.qkv_bias = a.output_bias = a.mlp_bias = true;
   fields.expect("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
   if (a.dim % a.heads != 0) {
-    fields.fail("n_head", "must divide n_embd (" + std::to_string(a.dim) + "), found " + std::to_string(a.heads));
+    fields.fail("n_head", fmt::format("must divide n_embd ({}), found {}", a.dim, a.heads));
   }
   a.head_dim = a.dim / a.heads;
   return a;
@@ -158,12 +157,12 @@ void read_heads(const Fields& fields, Architecture& a) {
   a.kv_heads =
       fields.size("num_key_value_heads", a.family == Family::kMistral || a.family == Family::kMixtral ? 8 : a.heads);
   if (a.heads % a.kv_heads != 0) {
-    fields.fail("num_key_value_heads", "must divide num_attention_heads (" + std::to_string(a.heads) + "), found " +
-                                           std::to_string(a.kv_heads));
+    fields.fail("num_key_value_heads",
+                fmt::format("must divide num_attention_heads ({}), found {}", a.heads, a.kv_heads));
   }
   if (fields.find("head_dim") == nullptr && a.dim % a.heads != 0) {
-    fields.fail("num_attention_heads", "must divide hidden_size (" + std::to_string(a.dim) +
-                                           ") if head_dim is missing, found " + std::to_string(a.heads));
+    fields.fail("num_attention_heads",
+                fmt::format("must divide hidden_size ({}) if head_dim is missing, found {}", a.dim, a.heads));
   }
   const bool is_qwen3 = a.family == Family::kQwen3 || a.family == Family::kQwen3Moe;
   a.head_dim = fields.size("head_dim", is_qwen3 ? 128 : a.dim / a.heads);
@@ -197,8 +196,8 @@ std::optional<Experts> read_experts(const Fields& fields, const Architecture& a)
     experts.dense_blocks = blocks_in(fields, "mlp_only_layers", a.blocks);
   }
   if (experts.per_token > experts.count) {
-    fields.fail("num_experts_per_tok", "must be at most the number of experts (" + std::to_string(experts.count) +
-                                           "), found " + std::to_string(experts.per_token));
+    fields.fail("num_experts_per_tok",
+                fmt::format("must be at most the number of experts ({}), found {}", experts.count, experts.per_token));
   }
   return experts;
 }

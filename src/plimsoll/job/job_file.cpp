@@ -1,11 +1,13 @@
 #include "plimsoll/job/job_file.h"
 
+#include <fmt/format.h>
+
 #include "plimsoll/base/errors.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/toml.h"
 #include "plimsoll/job/toml_value.h"
-#include "plimsoll/job/torchtitan.h"
+#include "plimsoll/job/torchtitan/torchtitan.h"
 
 namespace plimsoll::job {
 namespace {
@@ -38,8 +40,8 @@ void refuse_both_spellings(const toml::Value& root, const fs::path& path) {
     std::string other = key;
     for (char& c : other) c = c == '-' ? '_' : c;
     if (const auto* twin = root.find(other); twin != nullptr && other != key) {
-      throw FormatError(path.string() + ":" + std::to_string(value->line) + ": '" + key + "' appears twice: as '" +
-                        other + "' in line " + std::to_string(twin->line));
+      throw FormatError(fmt::format("{}:{}: '{}' appears twice: as '{}' in line {}", path.string(), value->line, key,
+                                    other, twin->line));
     }
   }
 }

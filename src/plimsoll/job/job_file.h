@@ -25,7 +25,7 @@ struct JobFile {
 /// Reads a TOML file into `job`, and then sets `flags`, which win over the file.
 ///
 /// The keys of our form are `model` and the names of fields, with dashes or underscores. Paths are relative to the
-/// file's folder. torchtitan.h reads a file that has torchtitan's tables.
+/// file's folder. torchtitan/torchtitan.h reads a file that has torchtitan's tables.
 ///
 /// Throws InvalidArgument for a file that cannot be read and for wrong flags, FormatError with the line for wrong
 /// contents. `job` may then have some of the values.

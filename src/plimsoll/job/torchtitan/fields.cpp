@@ -1,4 +1,4 @@
-#include "plimsoll/job/torchtitan_fields.h"
+#include "plimsoll/job/torchtitan/fields.h"
 
 namespace plimsoll::job {
 namespace {

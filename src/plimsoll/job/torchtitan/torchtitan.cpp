@@ -1,4 +1,6 @@
-#include "plimsoll/job/torchtitan.h"
+#include "plimsoll/job/torchtitan/torchtitan.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -6,8 +8,8 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/toml_value.h"
-#include "plimsoll/job/torchtitan_fields.h"
-#include "plimsoll/job/torchtitan_file.h"
+#include "plimsoll/job/torchtitan/fields.h"
+#include "plimsoll/job/torchtitan/file.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {
@@ -140,11 +142,9 @@ class Reader : private TitanFile {
     }
     const std::string model = lower(text("model.name", *name)) + "-" + lower(text("model.flavor", *flavor));
     if (!is_model_name(model)) {
-      fail(*flavor, "model.name " + in_quotes(name->text) + " with model.flavor " + in_quotes(flavor->text) +
-                        " would be " + in_quotes(model) +
-                        ", which `plan` does not support. Give another model on the command line, by name or by its "
-                        "config.json; or " +
-                        kRunInstead);
+      fail(*flavor, fmt::format("model.name {} with model.flavor {} would be {}, which `plan` does not support. Give "
+                                "another model on the command line, by name or by its config.json; or {}",
+                                in_quotes(name->text), in_quotes(flavor->text), in_quotes(model), kRunInstead));
     }
     job_.model = model;
   }
@@ -162,7 +162,7 @@ class Reader : private TitanFile {
       });
       return;
     }
-    if (!has_flag("gpus")) file_.assumed.emplace_back("the number of GPUs, " + std::to_string(job_.gpus) + " (--gpus)");
+    if (!has_flag("gpus")) file_.assumed.push_back(fmt::format("the number of GPUs, {} (--gpus)", job_.gpus));
   }
 
   void read_defaults() {
@@ -188,9 +188,10 @@ class Reader : private TitanFile {
           parse_whole("training.global_batch_size (-1: one pass)", std::to_string(value->integer), 1);
       const std::int64_t pass = job_.batch * job_.gpus;  // Each is below 2^31.
       if (global % pass != 0) {
-        throw InvalidArgument("training.global_batch_size " + std::to_string(global) + " is not a multiple of batch " +
-                              std::to_string(job_.batch) + " × " + std::to_string(job_.gpus) +
-                              " GPUs: change one of them, or give --grad-accum");
+        throw InvalidArgument(
+            fmt::format("training.global_batch_size {} is not a multiple of batch {} × {} GPUs: change one of them, or "
+                        "give --grad-accum",
+                        global, job_.batch, job_.gpus));
       }
       job_.grad_accum = global / pass;
     });

@@ -1,4 +1,4 @@
-#include "plimsoll/job/torchtitan_file.h"
+#include "plimsoll/job/torchtitan/file.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
-#include "plimsoll/job/torchtitan_fields.h"
+#include "plimsoll/job/torchtitan/fields.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {
@@ -87,18 +87,19 @@ void TitanFile::read_field(const std::string& table, const std::string& field, c
       return;
     case TitanMeaning::kMustBeOne:
       if (whole(full, value) == 1) return;
-      fail(value, full + " is " + std::to_string(value.integer) +
-                      ", and `plan` supports only FSDP2 and HSDP: set it to 1, or " + kRunInstead);
+      fail(value, fmt::format("{} is {}, and `plan` supports only FSDP2 and HSDP: set it to 1, or {}", full,
+                              value.integer, kRunInstead));
     case TitanMeaning::kMustBeFalse:
       if (!boolean(full, value)) return;
-      fail(value, full + " is true, and `plan` runs torch eagerly: set it to false, or " + kRunInstead);
+      fail(value, fmt::format("{} is true, and `plan` runs torch eagerly: set it to false, or {}", full, kRunInstead));
     case TitanMeaning::kMustBeEmpty:
       if ((value.kind == TomlKind::kArray || value.kind == TomlKind::kString) && value.array.empty() &&
           value.text.empty())
         return;
-      fail(value, full +
-                      " is not empty, and `plan` does not support converted models (float8 and others): empty it, or " +
-                      kRunInstead);
+      fail(value,
+           fmt::format("{} is not empty, and `plan` does not support converted models (float8 and others): empty "
+                       "it, or {}",
+                       full, kRunInstead));
     case TitanMeaning::kUnknown:
       unknown_field(table, field, value);
   }
@@ -117,7 +118,8 @@ void TitanFile::unknown_field(const std::string& table, const std::string& field
        {known.mapped, known.must_be_one, known.must_be_false, known.must_be_empty, known.passed_over}) {
     for (std::string& word : words(list)) names.push_back(std::move(word));
   }
-  fail(value, "torchtitan has no field " + in_quotes(field) + " in [" + table + "]: " + nearest_or_all(field, names));
+  fail(value,
+       fmt::format("torchtitan has no field {} in [{}]: {}", in_quotes(field), table, nearest_or_all(field, names)));
 }
 
 }  // namespace plimsoll::job
