@@ -222,7 +222,7 @@ DDP = """
 
 def test_the_buckets_of_ddp_are_gradients(plimsoll_run, script):
     """At the peak backward computes the first layer's gradient. The other gradients are in the buckets, and also beside them
-    if the gradients are no views of the buckets."""
+    if the gradients are not views of the buckets."""
     gradient = 2048 * 2048 * 4
     for view, count in ((True, 4), (False, 4 + 3)):
         categories, _ = contents(plimsoll_run("--world-size", 4, script(DDP.format(view=view))))

@@ -40,7 +40,7 @@ COMPILED = (
         optimizer.zero_grad(); compiled(torch.ones(8, 64, device="cuda")).backward(); optimizer.step()
     whole = torch.compile(step, backend=backend)
     whole(); whole()
-    # Nothing of the stand-in's is left where torch keeps such, and what a script keeps says that it is not to be looked into.
+    # torch's tables keep no wrapper of the stand-in. A wrapper that the script keeps is marked as disabled for the compiler.
     kept = vars(torch.optim.Optimizer.zero_grad.__wrapped__)["__dynamo_disable"]
     assert kept.__code__.co_filename.endswith("eval_frame.py"), kept
     assert apart._torchdynamo_disable and aside._torchdynamo_disable

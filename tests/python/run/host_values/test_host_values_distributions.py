@@ -28,7 +28,7 @@ def test_validation_runs_on_the_device_and_is_read_back(plimsoll_run, script):
         before = torch.cuda.memory_stats()["allocation.all.allocated"]
         Normal(x, x, validate_args=validate)
         return torch.cuda.memory_stats()["allocation.all.allocated"] - before
-    # Of `loc` whether it equals itself, of `scale` whether it is above zero; of each, whether all are.
+    # Checks: `loc` equals itself, `scale` is above zero; for each, whether all elements pass.
     assert allocations(True) - allocations(False) == 4
     """
     run = plimsoll_run(script(text))
