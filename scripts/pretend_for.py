@@ -28,7 +28,7 @@ SUPPORTED = "supported are the CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13, 
 
 
 class Unsupported(Exception):
-    """The message says what was found and what is supported."""
+    """The message names the torch and the supported versions."""
 
 
 class Torch(NamedTuple):

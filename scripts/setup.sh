@@ -151,7 +151,7 @@ set_up_python() {
 set_up_test_packages() {
   if ! is_done test_packages 8; then
     # pytest 9 with pytest-xdist 3.8 separates tests of one group, so that each worker makes what they share.
-    run "installing what the tests need" pip install "pytest<9" pytest-xdist expecttest scikit-build-core \
+    run "installing packages for the tests" pip install "pytest<9" pytest-xdist expecttest scikit-build-core \
       jsonschema==4.26.0 cloudpickle tabulate
     try "installing transformers (optional)" pip install transformers || say "continuing without transformers"
     note_done test_packages 8

@@ -1,4 +1,4 @@
-"""pretend_for.py says what it found and what is supported, without importing any torch."""
+"""pretend_for.py reports the torch that it found, without importing it."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ class PretendFor(unittest.TestCase):
         self.folder = scratch.name
 
     def python_with_torch(self, version, cuda, has_cuda_library=True):
-        """An interpreter whose torch cannot even be imported."""
+        """An interpreter with a torch that cannot be imported."""
         package = os.path.join(self.folder, "site", "torch")
         os.makedirs(os.path.join(package, "lib"))
         self.write(os.path.join(package, "__init__.py"), "raise RuntimeError('must not be imported')\n")

@@ -1,8 +1,7 @@
-"""Reads what the stub generator needs of an ELF file: its name, what it needs, what it defines and what it leaves open.
+"""Reads the parts of an ELF file that the stub generator uses: its name, needed libraries, defined and undefined symbols.
 
-64-bit little-endian files only (x86-64, aarch64): what torch's CUDA builds are made for. Standard library only, so that
-set-up needs no tool to look into a 470 MB library, and no time either: only the tables are read, unless texts are
-asked for.
+Only 64-bit little-endian files (x86-64, aarch64), as in torch's CUDA builds. It needs only the standard library, because any
+interpreter may run the generator, and reads only the tables of a 470 MB library (DESIGN.md, section 11).
 """
 
 from __future__ import annotations
