@@ -54,7 +54,7 @@ def torchs(folder, steps):
 def main():
     plans = [timed("plan", "llama3-8b", "--gpus", "64", "--json", "-") for _ in range(5)]
     whole = min(seconds for seconds, _ in plans)
-    steps = min(json.loads(text)["step_seconds"] for _, text in plans)
+    steps = min(json.loads(text)["planner_step_seconds"] for _, text in plans)
     with tempfile.TemporaryDirectory() as name:
         their_whole, their_steps = torchs(Path(name), 2)
     print(

@@ -7,20 +7,25 @@
 #include <vector>
 
 #include "plimsoll/cli/planning.h"
+#include "plimsoll/report/verdict.h"
 
-/// A report of a job that fits, or that does not: all that the command line looks at.
-inline plimsoll::report::PlanReport report_of(bool fits, plimsoll::Bytes device = plimsoll::Bytes{1} << 30) {
-  plimsoll::report::PlanReport report;
+/// A report of a job that fits, or that does not.
+inline plimsoll::report::Report report_of(bool fits, plimsoll::Bytes device = plimsoll::Bytes{1} << 30) {
+  plimsoll::report::Report report;
   report.gpu = {.name = "H100-80GB", .device_name = "NVIDIA H100 80GB HBM3", .memory = plimsoll::Bytes{80} << 30};
-  report.model = {
+  report.as_planned().model = {
       .name = "llama3-8b", .family = "llama", .parameters = 8030261248, .active_parameters = 8030261248, .blocks = 32};
   report.peak.active = report.peak.reserved = report.peak.device = fits ? device : plimsoll::Bytes{90} << 30;
   report.peak.step = 1;
   report.peak.phase = "backward";
-  if (!fits)
-    report.oom = plimsoll::report::PlanOom{
-        .requested = 5, .step = std::nullopt, .phase = "forward", .module = "", .message = "no"};
+  if (!fits) {
+    report.oom.emplace();
+    report.oom->requested = 5;
+    report.oom->phase = "forward";
+    report.oom->message = "no";
+  }
   report.torch = "2.13.0";
+  report.verdict = plimsoll::report::verdict_of(report);
   return report;
 }
 

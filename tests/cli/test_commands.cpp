@@ -58,7 +58,7 @@ TEST_CASE("every option of a command stands in its help once") {
 TEST_CASE("the version is printed") { CHECK(call({"--version"}).out == "plimsoll " + version() + "\n"); }
 
 TEST_CASE("a command line without a known command is refused with the list of commands") {
-  const std::string list = "Commands: plan, explain, fit, sweep, compare, run, models, gpus";
+  const std::string list = "Commands: plan, explain, fit, sweep, compare, run, models, gpus, schema";
   CHECK(refusal_of({}).starts_with("no command given. " + list));
   CHECK(refusal_of({"rnu"}).starts_with("unknown command 'rnu': did you mean run? " + list));
   CHECK(refusal_of({"toaster"}).starts_with("unknown command 'toaster'. " + list));

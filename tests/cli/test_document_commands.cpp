@@ -9,6 +9,7 @@
 #include "plimsoll/architecture/presets.h"
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/job/model.h"
+#include "plimsoll/report/document.h"
 
 namespace test_document_commands {
 

@@ -42,8 +42,8 @@ TEST_CASE("the largest value that fits is found exactly, in few runs") {
       const Fit fit = find_limit(question(Fit::Direction::kMaximize, 1000, parallel), planning);
       REQUIRE(fit.limit == limit);
       REQUIRE(fit.beyond == limit + 1);
-      CHECK(fit.at_limit->fits());
-      CHECK_FALSE(fit.at_beyond->fits());
+      CHECK(fit.at_limit->fits() == true);
+      CHECK(fit.at_beyond->fits() == false);
       CHECK(fit.probes.size() == planning.asked.size());
       // One run at a time: one for each doubling, and one for each halving between the last two.
       if (parallel == 1) CHECK(planning.asked.size() <= 2 * bits(limit) + 1);
@@ -61,7 +61,7 @@ TEST_CASE("the fewest that fit are found exactly") {
           [&](const PlanRequest& r) { return PlanOutcome{.report = report_of(r.job.batch >= least)}; });
       const Fit fit = find_limit(question(Fit::Direction::kMinimize, 1000, parallel), planning);
       REQUIRE(fit.limit == least);
-      CHECK(fit.at_limit->fits());
+      CHECK(fit.at_limit->fits() == true);
       CHECK(fit.beyond.value_or(0) == least - 1);
       CHECK(fit.at_beyond.has_value() == (least > 1));
     }
@@ -77,7 +77,7 @@ TEST_CASE("where nothing fits there is no limit, and what the first try took is 
   const Fit least = find_limit(question(Fit::Direction::kMinimize, 100, 1), planning);
   CHECK_FALSE(least.limit);
   CHECK(least.beyond == 100);
-  CHECK_FALSE(least.at_beyond->fits());
+  CHECK(least.at_beyond->fits() == false);
 }
 
 TEST_CASE("where everything fits the last value is the limit, and nothing lies beyond") {

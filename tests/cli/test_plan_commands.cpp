@@ -44,7 +44,7 @@ TEST_CASE("plan answers with its exit code: 0 fits, 3 does not") {
   FakeStart fits(always(true));
   const Called good = call("plan", {}, fits);
   CHECK(good.exit_code == 0);
-  CHECK(good.out.starts_with("fits: 1.00 GiB of 80.00 GiB on the device book"));
+  CHECK(good.out.starts_with("Fits: 1.00 of 80.00 GiB used on an H100-80GB"));
   CHECK(good.out.find("\nThe peak: ") != std::string::npos);
   CHECK(good.err.empty());
   CHECK(fits.processes == 1);
@@ -65,14 +65,14 @@ TEST_CASE("a job that the run finds wrong is bad usage, any other failure is not
 TEST_CASE("quiet is the verdict alone") {
   FakeStart fake(always(true));
   const Called result = call("plan", {"--quiet"}, fake);
-  CHECK(result.out == "fits: 1.00 GiB of 80.00 GiB on the device book, 79.00 GiB to spare (H100-80GB)\n");
+  CHECK(result.out == "Fits: 1.00 of 80.00 GiB used on an H100-80GB, 79.00 GiB left.\n");
 }
 
 TEST_CASE("a document on standard output moves the text to standard error") {
   FakeStart fake(always(true));
   const Called result = call("plan", {"--json", "-"}, fake);
-  CHECK(result.out.starts_with("{\n  \"version\": 1,\n  \"command\": \"plan\","));
-  CHECK(result.err.starts_with("fits: "));
+  CHECK(result.out.starts_with("{\n  \"version\": 2,\n  \"command\": \"plan\","));
+  CHECK(result.err.starts_with("Fits: "));
 }
 
 TEST_CASE("files are put into place when they are whole") {
@@ -85,7 +85,7 @@ TEST_CASE("files are put into place when they are whole") {
   const auto in_folder = [&](const char* name) { return (folder.path() / name).string(); };
   CHECK(call("plan", {"--json", in_folder("r.json"), "--log", in_folder("l"), "--snapshot", in_folder("s")}, fake)
             .exit_code == 0);
-  CHECK(contents(in_folder("r.json")).starts_with("{\n  \"version\": 1,"));
+  CHECK(contents(in_folder("r.json")).starts_with("{\n  \"version\": 2,"));
   CHECK(contents(in_folder("l")) == "events");
   CHECK(contents(in_folder("s")) == "snap");
   FakeStart forgets(always(true));
@@ -162,17 +162,17 @@ TEST_CASE("fit says the limit, or that nothing fits") {
   });
   const Called batch = call("fit", {"--maximize", "batch", "--processes", "2"}, fake);
   CHECK(batch.exit_code == 0);
-  CHECK(batch.out.starts_with("fits: batch 5 at most; "));
+  CHECK(batch.out.starts_with("Largest batch: 5; "));
   CHECK(batch.out.find("Only the values listed were run. Jobs with smaller values of batch are assumed to fit.") !=
         std::string::npos);
   const Called sequence = call("fit", {"--maximize", "seq-len", "--json"}, fake);
   CHECK(sequence.out.find("\"command\": \"fit\"") != std::string::npos);
-  CHECK(sequence.err.starts_with("fits: seq-len 40960 at most; "));
+  CHECK(sequence.err.starts_with("Longest sequence: 40960; "));
   CHECK(sequence.err.find("The model's config states 8192 positions.") != std::string::npos);
   FakeStart never(always(false));
   const Called none = call("fit", {"--minimize", "gpus", "--limit", "16", "--json"}, never);
   CHECK(none.exit_code == 3);
-  CHECK(none.err.starts_with("does not fit: not even with gpus 16"));
+  CHECK(none.err.starts_with("Does not fit: not even with gpus 16"));
 }
 
 TEST_CASE("the flag that fit searches for cannot be given") {
@@ -192,13 +192,13 @@ TEST_CASE("sweep lists all rows, and one that fits is enough") {
       [](const PlanRequest& request) { return PlanOutcome{.report = report_of(request.job.replicas == 8)}; });
   const Called text = sweep({}, fake);
   CHECK(text.exit_code == 0);
-  CHECK(text.out.starts_with("fits: 1 of 4 combinations of llama3-8b (H100-80GB, 79.11 GiB), 1 could not be run\n"));
+  CHECK(text.out.starts_with("Fits: 1 of 4 combinations of llama3-8b (H100-80GB, 79.11 GiB), 1 could not be run\n"));
   CHECK(fake.processes == 3);
   CHECK(fake.planning->asked.size() == 3);
   const Called csv = sweep({"--csv"}, fake);
-  CHECK(csv.out.starts_with("gpus,replicas,fits,"));
-  CHECK(csv.out.find("\n4,8,,,,,,,,,,,--replicas 8 does not divide") != std::string::npos);
-  CHECK(csv.err.starts_with("fits: 1 of 4"));
+  CHECK(csv.out.starts_with("gpus,replicas,fits,outcome,"));
+  CHECK(csv.out.find("\n4,8,,not run,,,,,,,,,,--replicas 8 does not divide") != std::string::npos);
+  CHECK(csv.err.starts_with("Fits: 1 of 4"));
   CHECK(sweep({"--json"}, fake).out.find("\"command\": \"sweep\"") != std::string::npos);
 
   FakeStart none(always(false));

@@ -9,6 +9,7 @@
 #include "cli/fake_planning.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/planner.h"
+#include "plimsoll/report/document.h"
 
 namespace test_planner {
 
@@ -89,7 +90,7 @@ TEST_CASE("a request is one line, its answer a report") {
   asked[0].log = "/l";
   const auto outcomes = planner.run(asked);
   REQUIRE(outcomes.at(0).report.has_value());
-  CHECK(outcomes[0].report->model.parameters == 8030261248);
+  CHECK(outcomes[0].report->planned()->model.parameters == 8030261248);
   CHECK(worker.contents("processes") == "3\n");
   const std::string line = worker.contents("request");
   CHECK(line.starts_with("{\"id\":0,\"job\":{\"model\":\"llama3-8b\","));
@@ -130,7 +131,7 @@ TEST_CASE("many requests and long answers pass each other") {
   // More each way than a socket holds: who wrote all before reading would wait for ever.
   const FakeWorker worker(
       "padding=$(printf '%0100000d' 0)\n"
-      "while read -r line; do printf '{\"id\":%s,\"error\":\"%s\"}\\n' \"$(id)\" $padding; done");
+      "while read -r line; do printf '{\"id\":%s,\"error\":\"%s\",\"usage\":false}\\n' \"$(id)\" $padding; done");
   Planner planner(worker.program(), 1);
   const auto outcomes = planner.run(requests(600));
   REQUIRE(outcomes.size() == 600);
@@ -147,14 +148,15 @@ TEST_CASE("a program that dies is told, with how and its last words") {
   CHECK(message_of("exec >&- <&-; sleep 60") == "closed its output and did not end");
 }
 
-TEST_CASE("what is no answer is told") {
-  const std::string start = "answered with something that is no answer: ";
-  CHECK(message_of("echo hello; sleep 60") == start + "'hello'");
-  CHECK(message_of("echo '{\"report\":{}}'; sleep 60") == start + "'{\"report\":{}}'");
-  CHECK(message_of("echo '{\"id\":0}'; sleep 60") == start + "'{\"id\":0}'");
-  CHECK(message_of("echo '{\"id\":0,\"report\":{\"version\":7}}'; sleep 60").starts_with(start + "its report: "));
-  CHECK(message_of("echo '{\"id\":8,\"error\":\"x\"}'; sleep 60") ==
-        "answered a request that it was not asked (id 8): is it of another version?");
+TEST_CASE("an answer that is not valid is refused by name") {
+  const std::string start = "gave an invalid answer: answer: ";
+  CHECK(message_of("echo hello; sleep 60") == start + "not JSON: it goes wrong at byte 1");
+  CHECK(message_of("echo '{\"report\":{}}'; sleep 60") == start + "field 'id' is missing");
+  CHECK(message_of("echo '{\"id\":0}'; sleep 60") == start + "field 'error' is missing");
+  CHECK(message_of("echo '{\"id\":0,\"report\":{\"version\":7}}'; sleep 60") ==
+        start + "field 'report.version' must be 1 or 2, found 7");
+  CHECK(message_of("echo '{\"id\":8,\"error\":\"x\",\"usage\":false}'; sleep 60") ==
+        "answered a request that it did not get (id 8): is it of another version?");
 }
 
 TEST_CASE("a program that cannot be started is named") {

@@ -23,7 +23,7 @@ Called run(const FakeHome& home, std::vector<std::string> options = {}) {
 
 /// A shell command that leaves a record with these fields beside the obligatory ones.
 std::string leave_record(const std::string& fields) {
-  return "printf '%s' '{\"version\":1,\"main\":true,\"complete\":true,\"peak\":{\"device_bytes\":1073741824}" + fields +
+  return "printf '%s' '{\"version\":2,\"main\":true,\"complete\":true,\"peak\":{\"device_bytes\":1073741824}" + fields +
          "}' > $record/$$.json\n";
 }
 
@@ -48,10 +48,12 @@ TEST_CASE("the exit code is the script's own when it fits, and 3 when it ran out
 
 TEST_CASE("the report follows on standard output") {
   CHECK(run(FakeHome(leave_record("")))
-            .out.starts_with("\nfits: 1.00 GiB of 79.11 GiB on the device book, 78.11 GiB to spare (H100-80GB)\n"));
-  CHECK(run(FakeHome(leave_record(kOom) + "exit 1")).out.starts_with("\ndoes not fit: 2.00 GiB asked for"));
-  CHECK(run(FakeHome("exit 1")).out == "\nno verdict: the script left no record of a GPU; it ended with exit code 1\n");
-  CHECK(run(FakeHome(leave_record("") + "kill -9 $$")).out.find("signal 9 (Killed) ended it") != std::string::npos);
+            .out.starts_with("\nFits: 1.00 of 79.11 GiB used on an H100-80GB, 78.11 GiB left.\n"));
+  CHECK(
+      run(FakeHome(leave_record(kOom) + "exit 1")).out.starts_with("\nDoes not fit: an allocation of 2.00 GiB failed"));
+  CHECK(run(FakeHome("exit 1")).out == "\nNo verdict: the script ended with exit code 1; it had not used the GPU.\n");
+  CHECK(run(FakeHome(leave_record("") + "kill -9 $$")).out.find("he script was stopped (SIGKILL)") !=
+        std::string::npos);
 }
 
 TEST_CASE("the report goes as deep into modules as asked for, and explains the peak when asked") {
@@ -84,8 +86,8 @@ TEST_CASE("the child is told whether to look for categories, and how deep into m
 
 TEST_CASE("JSON to standard output moves the text to standard error") {
   const Called result = run(FakeHome(leave_record("") + "echo printed by the script"), {"--json", "-"});
-  CHECK(result.out.starts_with("{\n  \"version\": 1,\n  \"fits\": true,\n  \"gpu\": {\n    \"name\": \"H100-80GB\","));
-  CHECK(result.err.starts_with("\nfits: "));
+  CHECK(result.out.starts_with("{\n  \"version\": 2,\n  \"command\": \"run\",\n  \"fits\": true,\n  \"verdict\": {\n"));
+  CHECK(result.err.starts_with("\nFits: "));
 }
 
 TEST_CASE("quiet means no report, but the files that were asked for") {
@@ -95,7 +97,7 @@ TEST_CASE("quiet means no report, but the files that were asked for") {
   const Called result = run(home, {"--quiet", "--json", json.string(), "--snapshot", snapshot.string()});
   CHECK(result.out.empty());
   CHECK(result.err.empty());
-  CHECK(contents(json).starts_with("{\n  \"version\": 1,"));
+  CHECK(contents(json).starts_with("{\n  \"version\": 2,"));
   CHECK(contents(snapshot) == "snap\n");
 }
 
@@ -130,8 +132,8 @@ TEST_CASE("the child gets the runner, the script and its arguments, the card and
 
 TEST_CASE("a record that cannot be read is said, and the others count") {
   const Called result = run(FakeHome(leave_record("") + "echo broken > $record/0.json"));
-  CHECK(result.err.find("plimsoll: 0.json is not a record") != std::string::npos);
-  CHECK(result.out.starts_with("\nfits: "));
+  CHECK(result.err.find("plimsoll: the record 0.json: not JSON") != std::string::npos);
+  CHECK(result.out.starts_with("\nFits: "));
 }
 
 TEST_CASE("bad input is refused before anything is started or written, and nothing is left behind") {

@@ -8,10 +8,9 @@
 #include <sstream>
 #include <string>
 
-/// Compares `text` with tests/report/golden/<name>. With PLIMSOLL_REGENERATE=1 in the environment the file is written
-/// instead; read the difference before you commit it.
-inline void check_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(PLIMSOLL_SOURCE_DIR) / "tests/report/golden" / name;
+/// Compares `text` with a file. With PLIMSOLL_REGENERATE=1 in the environment it writes the file instead; read the
+/// difference before you commit it.
+inline void check_golden_file(const std::filesystem::path& file, const std::string& text) {
   const char* regenerate = std::getenv("PLIMSOLL_REGENERATE");
   if (regenerate != nullptr && std::string(regenerate) == "1") {
     std::filesystem::create_directories(file.parent_path());
@@ -20,6 +19,11 @@ inline void check_golden(const std::string& name, const std::string& text) {
   }
   std::ostringstream expected;
   expected << std::ifstream(file, std::ios::binary).rdbuf();
-  INFO("golden file ", file.string(), "; PLIMSOLL_REGENERATE=1 writes it anew");
+  INFO("golden file ", file.string(), "; PLIMSOLL_REGENERATE=1 writes it again");
   CHECK(text == expected.str());
+}
+
+/// Compares `text` with tests/report/golden/<name>.
+inline void check_golden(const std::string& name, const std::string& text) {
+  check_golden_file(std::filesystem::path(PLIMSOLL_SOURCE_DIR) / "tests/report/golden" / name, text);
 }

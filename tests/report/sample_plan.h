@@ -1,7 +1,8 @@
 #pragma once
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/report.h"
+#include "plimsoll/report/verdict.h"
 #include "report/sample_modules.h"
 
 /// Reports of plans made by hand, for the golden files.
@@ -49,29 +50,41 @@ inline std::vector<ModuleRow> plan_modules() {
   return modules;
 }
 
-inline PlanReport plan_fits() {
-  PlanReport report;
-  report.gpu = {"H100-80GB", "NVIDIA H100 80GB HBM3", 84943110144, 9, 0, 132};
-  report.model = {"llama3-8b", "llama", 8030261248, 8030261248, 32};
-  report.job = {{"model", "llama3-8b"},
-                {"gpu", "H100-80GB"},
-                {"gpu_memory", nullptr},
-                {"gpus", std::int64_t{8}},
-                {"replicas", std::int64_t{1}},
-                {"batch", std::int64_t{1}},
-                {"seq-len", std::int64_t{8192}},
-                {"grad_accum", std::int64_t{1}},
-                {"param_dtype", "bf16"},
-                {"reduce_dtype", "fp32"},
-                {"master_dtype", "fp32"},
-                {"checkpoint", "none"},
-                {"optimizer", "adamw"},
-                {"optimizer_impl", "foreach"},
-                {"offload", "none"},
-                {"clip_grad_norm", 1.0},
-                {"keep_logits", false}};
-  static_cast<Peak&>(report.peak) = {56_GiB, 56_GiB, 59_GiB,     60_GiB,
-                                     214,    1,      "backward", {59_GiB, 520_MiB, 480_MiB, 24_MiB}};
+/// The report with its verdict.
+inline Report judged(Report report) {
+  report.verdict = verdict_of(report, report.verdict.reserve);
+  return report;
+}
+
+inline Report plan_fits() {
+  Report report;
+  PlannedJob& job = report.as_planned();
+  report.gpu = {"H100-80GB", "NVIDIA H100 80GB HBM3", 84943110144, "9.0", 132};
+  job.model = {"llama3-8b", "llama", 8030261248, 8030261248, 32};
+  job.job = {{"model", "llama3-8b"},
+             {"gpu", "H100-80GB"},
+             {"gpu_memory", nullptr},
+             {"gpus", std::int64_t{8}},
+             {"replicas", std::int64_t{1}},
+             {"batch", std::int64_t{1}},
+             {"seq-len", std::int64_t{8192}},
+             {"grad_accum", std::int64_t{1}},
+             {"param_dtype", "bf16"},
+             {"reduce_dtype", "fp32"},
+             {"master_dtype", "fp32"},
+             {"checkpoint", "none"},
+             {"optimizer", "adamw"},
+             {"optimizer_impl", "foreach"},
+             {"offload", "none"},
+             {"clip_grad_norm", 1.0},
+             {"keep_logits", false}};
+  report.peak.active = report.peak.allocated = 56_GiB;
+  report.peak.reserved = 59_GiB;
+  report.peak.device = 60_GiB;
+  report.peak.segments = 214;
+  report.peak.step = 1;
+  report.peak.phase = "backward";
+  report.peak.device_parts = {59_GiB, 520_MiB, 480_MiB, 24_MiB};
   report.peak.module = "layers.31";
   report.peak.stage = "pre-backward";
   report.peak.categories = {{"Activation", 38_GiB},     {"OptState", 8_GiB},       {"Sharded Param", 4_GiB},
@@ -87,24 +100,31 @@ inline PlanReport plan_fits() {
                     600},
                    {12_GiB, "OptState", "state of the optimizer", {{"layers.0", 6_GiB}, {"layers.1", 6_GiB}}, 8},
                    {6_GiB, "Unsharded Param", "whole because its backward runs", {{"layers.31", 6_GiB}}, 9}};
-  report.host = 0;
-  report.ops = 48231;
+  job.host = 0;
+  job.ops = 48231;
   report.torch = "2.13.0+cu130";
-  report.step_seconds = 0.31;
+  job.planner_step_seconds = 0.31;
   report.seconds = 1.12;
-  return report;
+  return judged(report);
 }
 
-/// What `plan_fits` needs, and 36 GiB more of activations.
-inline PlanReport plan_does_not_fit() {
-  PlanReport report = plan_fits();
+/// `plan_fits` with 36 GiB more of activations.
+inline Report plan_does_not_fit() {
+  Report report = plan_fits();
   const plimsoll::Bytes more = 36_GiB;
-  for (auto& [name, value] : report.job) {
+  for (auto& [name, value] : report.as_planned().job) {
     if (name == "batch") value = std::int64_t{2};
   }
-  report.oom = PlanOom{2_GiB,      1_GiB,       84943110144,
-                       74_GiB,     77_GiB,      0,
-                       "backward", "layers.30", "CUDA out of memory. Tried to allocate 2.00 GiB."};
+  report.oom.emplace();
+  report.oom->requested = 2_GiB;
+  report.oom->device_free = 1_GiB;
+  report.oom->device_total = 84943110144;
+  report.oom->active = 74_GiB;
+  report.oom->reserved = 77_GiB;
+  report.oom->step = 0;
+  report.oom->phase = "backward";
+  report.oom->module = "layers.30";
+  report.oom->message = "CUDA out of memory. Tried to allocate 2.00 GiB.";
   report.peak.active += more;
   report.peak.allocated += more;
   report.peak.reserved += more;
@@ -117,15 +137,15 @@ inline PlanReport plan_does_not_fit() {
   report.modules[0].highest += more;
   report.causes[0].bytes += more;
   report.steps = {plan_step(0, 88_GiB), plan_step(1, 92_GiB)};
-  return report;
+  return judged(report);
 }
 
 /// Experts, two replicas, parameters on the host.
-inline PlanReport plan_hsdp_offload() {
-  PlanReport report = plan_fits();
-  report.model = {"configs/mixtral \"8x7b\".json", "mixtral", 46702792704, 12879425536, 32};
-  report.modules[0].parameters = report.model.parameters;
-  for (auto& [name, value] : report.job) {
+inline Report plan_hsdp_offload() {
+  Report report = plan_fits();
+  report.as_planned().model = {"configs/mixtral \"8x7b\".json", "mixtral", 46702792704, 12879425536, 32};
+  report.modules[0].parameters = report.as_planned().model.parameters;
+  for (auto& [name, value] : report.as_planned().job) {
     if (name == "gpus") value = std::int64_t{16};
     if (name == "replicas") value = std::int64_t{2};
     if (name == "offload") value = "params";
@@ -137,11 +157,11 @@ inline PlanReport plan_hsdp_offload() {
   report.peak.module.clear();
   report.peak.stage.clear();
   report.before_steps.reset();
-  report.host = 90_GiB;
+  report.as_planned().host = 90_GiB;
   report.host_pinned = 64_GiB;
   report.alloc_retries = 2;
-  report.notes = {"routing is taken to be balanced: each expert gets the same number of tokens"};
-  return report;
+  report.as_planned().notes = {"routing is taken to be balanced: each expert gets the same number of tokens"};
+  return judged(report);
 }
 
 }  // namespace sample

@@ -1,8 +1,9 @@
 #pragma once
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 #include "report/sample_modules.h"
+#include "report/sample_plan.h"
 
 /// Reports made by hand, for the golden files.
 namespace sample {
@@ -25,7 +26,7 @@ inline StepPeaks step(std::optional<std::int64_t> number, plimsoll::Bytes active
 }
 
 /// A small model of four blocks under fully_shard, and its optimizer.
-inline void attribute(RunReport& report) {
+inline void attribute(Report& report) {
   report.peak.module = "layers.3";
   report.peak.stage = "pre-backward";
   report.peak.categories = {{"Activation", 12_GiB}, {"OptState", 6_GiB}, {"Sharded Param", 3_GiB}, {"Temp", 1_GiB}};
@@ -49,7 +50,7 @@ inline void attribute(RunReport& report) {
 }
 
 /// As records are that say nothing of whose the memory was.
-inline void forget_attribution(RunReport& report, const std::string& why = "") {
+inline void forget_attribution(Report& report, const std::string& why = "") {
   report.peak.module.clear();
   report.peak.stage.clear();
   report.peak.categories.clear();
@@ -58,65 +59,74 @@ inline void forget_attribution(RunReport& report, const std::string& why = "") {
   report.attribution = why;
 }
 
-inline RunReport fits() {
-  RunReport report;
-  report.gpu = {"H100-80GB", "NVIDIA H100 80GB HBM3", 84943110144, 9, 0, 132};
-  report.gpus_per_node = 8;
-  report.world_size = 64;
-  report.rank = 3;
-  report.recorded = true;
-  report.processes = 1;
-  report.script = "train.py";
+inline Report fits() {
+  Report report;
+  ScriptRun& run = report.subject.emplace<ScriptRun>();
+  report.gpu = {"H100-80GB", "NVIDIA H100 80GB HBM3", 84943110144, "9.0", 132};
+  run.gpus_per_node = 8;
+  run.world_size = 64;
+  run.rank = 3;
+  run.processes = 1;
+  run.script = "train.py";
   report.torch = "2.13.0+cu130";
-  report.python = "3.11.7";
-  report.complete = true;
-  static_cast<Peak&>(report.peak) = {22_GiB, 21_GiB, 24_GiB,     26_GiB,
-                                     118,    2,      "backward", {24_GiB, 520_MiB, 480_MiB, 32_MiB}};
+  run.python = "3.11.7";
+  run.complete = true;
+  report.peak.active = 22_GiB;
+  report.peak.allocated = 21_GiB;
+  report.peak.reserved = 24_GiB;
+  report.peak.device = 26_GiB;
+  report.peak.segments = 118;
+  report.peak.step = 2;
+  report.peak.phase = "backward";
+  report.peak.device_parts = {24_GiB, 520_MiB, 480_MiB, 32_MiB};
   attribute(report);
   report.before_steps = StepPeaks{std::nullopt, 2_GiB, 2_GiB, 2_GiB, {{"other", {2_GiB, 2_GiB, 2_GiB, 2_GiB, 2_GiB}}}};
   report.steps = {step(0, 20_GiB), step(1, 22_GiB), step(2, 22_GiB), step(3, 22_GiB)};
-  report.finished_steps = 4;
-  report.top = {{12_GiB, 64, {"model.py", 42, "forward", "return self.w2(F.silu(self.w1(x)))"}},
-                {3_GiB, 1, {"train.py", 7, "<module>", "loss = F.cross_entropy(logits, labels)"}},
-                {512_MiB, 3, {}}};
-  report.top_total = 22_GiB;
+  run.finished_steps = 4;
+  run.top = {{12_GiB, 64, {"model.py", 42, "forward", "return self.w2(F.silu(self.w1(x)))"}},
+             {3_GiB, 1, {"train.py", 7, "<module>", "loss = F.cross_entropy(logits, labels)"}},
+             {512_MiB, 3, {}}};
+  run.top_total = 22_GiB;
   report.host_pinned = 1536_KiB;
   report.seconds = 6.54;
-  report.stopped_after_steps = true;
-  return report;
+  run.stopped_after_steps = true;
+  return judged(report);
 }
 
-inline RunReport does_not_fit() {
-  RunReport report = fits();
-  report.stopped_after_steps = false;
-  report.exit_code = 1;
-  report.processes = 2;
+inline Report does_not_fit() {
+  Report report = fits();
+  ScriptRun& run = report.as_script();
+  run.stopped_after_steps = false;
+  run.exit_code = 1;
+  run.processes = 2;
   report.steps.resize(1);
-  report.finished_steps = 1;
+  run.finished_steps = 1;
   report.after_steps = step(std::nullopt, 70_GiB);
-  report.oom = OutOfMemory{2_GiB,
-                           1_GiB,
-                           84943110144,
-                           70_GiB,
-                           77_GiB,
-                           1,
-                           "backward",
-                           {"model.py", 42, "forward", "h = self.attention(x)"},
-                           "CUDA out of memory. Tried to allocate 2.00 GiB.",
-                           {{60_GiB, 32, {"model.py", 40, "forward", "x = self.norm(x)"}}},
-                           {77_GiB, 520_MiB, 480_MiB, 32_MiB}};
-  report.error = ScriptError{"OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."};
-  report.other_devices = {{1, 3_MiB}};
+  report.oom.emplace();
+  report.oom->requested = 2_GiB;
+  report.oom->device_free = 1_GiB;
+  report.oom->device_total = 84943110144;
+  report.oom->active = 70_GiB;
+  report.oom->reserved = 77_GiB;
+  report.oom->step = 1;
+  report.oom->phase = "backward";
+  report.oom->where = {"model.py", 42, "forward", "h = self.attention(x)"};
+  report.oom->message = "CUDA out of memory. Tried to allocate 2.00 GiB.";
+  report.oom->alive = {{60_GiB, 32, {"model.py", 40, "forward", "x = self.norm(x)"}}};
+  report.oom->device_parts = {77_GiB, 520_MiB, 480_MiB, 32_MiB};
+  run.error = ScriptError{"OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."};
+  run.other_devices = {{1, 3_MiB}};
   forget_attribution(report,
                      "categories need the native part of plimsoll, which is built for torch 2.13; this is torch 2.5.1");
-  return report;
+  return judged(report);
 }
 
 /// Two models side by side, neither of them sharded, at rest.
-inline RunReport with_warnings() {
-  RunReport report = fits();
-  report.exit_code = 1;
-  report.error = ScriptError{"ValueError", "bad batch\nin two lines"};
+inline Report with_warnings() {
+  Report report = fits();
+  ScriptRun& run = report.as_script();
+  run.exit_code = 1;
+  run.error = ScriptError{"ValueError", "bad batch\nin two lines"};
   report.peak.step.reset();
   report.peak.phase = "other";
   report.peak.module.clear();
@@ -127,13 +137,13 @@ inline RunReport with_warnings() {
                     module("Generator.up", "Sequential", 4831838208, 20_GiB, {{"Parameter", 18_GiB}}),
                     module("Generator.up.0", "Linear", 4831838208, 20_GiB, {{"Parameter", 18_GiB}})};
   report.causes = {{22_GiB, "Parameter", "alive at the peak", {{"Generator.up.0", 18_GiB}, {"Discriminator", 4_GiB}}}};
-  report.read_backs = 5;
-  report.read_back_lines = {
+  run.read_backs = 5;
+  run.read_back_lines = {
       {{"train.py", 9, "<module>", "if loss.item() > 3:"}, 4, 16, "aten::_local_scalar_dense", false},
       {{"data.py", 3, "pick", "rows = mask.nonzero()"}, 1, 8, "aten::nonzero", true}};
-  report.unpretended = {"cusolverDnXgesvd", "cufftXtExec"};
-  report.ooms_handled = 1;
-  return report;
+  run.unpretended = {"cusolverDnXgesvd", "cufftXtExec"};
+  run.ooms_handled = 1;
+  return judged(report);
 }
 
 }  // namespace sample

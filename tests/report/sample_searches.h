@@ -2,26 +2,26 @@
 
 #include "plimsoll/report/fit.h"
 #include "plimsoll/report/sweep.h"
-#include "plimsoll/report/text/plan_explanation.h"
+#include "plimsoll/report/text/explanation.h"
 #include "report/sample_plan.h"
 
 /// What the other commands make of plans.
 namespace sample {
 
 /// `plan_does_not_fit`, with so much less on every book.
-inline PlanReport plan_with_less(plimsoll::Bytes less) {
-  PlanReport report = plan_does_not_fit();
+inline Report plan_with_less(plimsoll::Bytes less) {
+  Report report = plan_does_not_fit();
   report.peak.active -= less;
   report.peak.reserved -= less;
   report.peak.device -= less;
   report.peak.device_parts.segments -= less;
   report.peak.categories[0].bytes -= less;
   if (report.peak.device <= report.gpu.memory) report.oom.reset();
-  return report;
+  return judged(report);
 }
 
 inline std::vector<Saving> savings() {
-  PlanReport worse = plan_does_not_fit();
+  Report worse = plan_does_not_fit();
   worse.peak.device += 3_GiB;
   return {{"--offload params", plan_with_less(12_GiB), ""},
           {"--checkpoint full", plan_with_less(60_GiB), ""},

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "plimsoll/report/document.h"
 #include "report/golden.h"
 #include "report/sample_searches.h"
 
@@ -21,7 +22,7 @@ TEST_CASE("an explanation: the peak cause by cause, and single changes by what t
 TEST_CASE("without changes an explanation ends with the causes; where none helps it says so") {
   CHECK_FALSE(has(explanation_text(sample::plan_fits(), {}), "one change"));
   const std::string text = explanation_text(sample::plan_fits(), {{"--keep-logits", sample::plan_does_not_fit(), ""}});
-  CHECK(has(text, "None of the changes that were tried saves memory"));
+  CHECK(has(text, "No change that was tried saves memory"));
   CHECK(has(text, "No help: --keep-logits (+36.00 GiB)"));
 }
 
@@ -36,7 +37,16 @@ TEST_CASE("a sweep in which nothing fits begins with that") {
   sweep.rows.erase(sweep.rows.begin());
   sweep.rows.erase(sweep.rows.begin() + 1);
   CHECK(to_text(sweep, {.quiet = true}) ==
-        "does not fit: none of 2 combinations of llama3-8b (H100-80GB, 79.11 GiB), 1 could not be run\n");
+        "Does not fit: none of 2 combinations of llama3-8b (H100-80GB, 79.11 GiB), 1 could not be run\n");
+}
+
+TEST_CASE("a sweep in which no job could be run has no verdict") {
+  Sweep sweep = sample::sweep();
+  sweep.rows.erase(sweep.rows.begin(), sweep.rows.begin() + 3);
+  CHECK(to_text(sweep, {.quiet = true}) ==
+        "No verdict: none of 1 combination of llama3-8b (H100-80GB, 79.11 GiB) could be run. The first error: 12 GPUs: "
+        "\"replicas\", 8, does not divide them\n");
+  CHECK(has(to_json(sweep, JsonForm::kOneLine), R"("fits":null,"outcome":"not run","active_bytes":null)"));
 }
 
 TEST_CASE("in a sweep's JSON a value has the type that its text has") {
@@ -60,30 +70,32 @@ TEST_CASE("a search that found no value, and one that met no limit") {
   Fit none = sample::fit();
   none.limit.reset();
   none.at_limit.reset();
-  CHECK(to_text(none).starts_with("does not fit: not even with batch 2 (H100-80GB)\n"));
-  CHECK(has(to_text(none), "Most of it: Activation, 74.00 GiB."));
+  CHECK(to_text(none).starts_with("Does not fit: not even with batch 2 (H100-80GB)\n"));
+  CHECK(has(to_text(none), " part: Activation, 74.00 GiB."));
   CHECK(has(to_json(none), "\"limit\": null"));
   none.beyond.reset();
-  CHECK(to_text(none, {.quiet = true}) == "does not fit: with no batch that was tried (H100-80GB)\n");
+  CHECK(to_text(none, {.quiet = true}) == "Does not fit: no batch that was tried (H100-80GB)\n");
 
   Fit all = sample::fit();
   all.beyond.reset();
   all.at_beyond.reset();
   all.note = "the search ends at 65536";
-  CHECK(to_text(all).starts_with("fits: batch 1 at least; nothing larger was tried; 60.00 GiB of"));
+  CHECK(to_text(all).starts_with(
+      "Largest batch: 1; 60.00 of 79.11 GiB used, 19.11 GiB left; nothing larger was tried (H100-80GB)\n"));
   CHECK(has(to_text(all), "note: the search ends at 65536\n"));
   CHECK(has(to_json(all), "\"binds\": null"));
   all.direction = Fit::Direction::kMinimize;
   all.what = "gpus";
-  CHECK(to_text(all).starts_with("fits: gpus 1 at least; nothing smaller was tried; 60.00 GiB of"));
+  CHECK(to_text(all).starts_with(
+      "Fewest GPUs: 1; 60.00 of 79.11 GiB used, 19.11 GiB left; nothing smaller was tried (H100-80GB)\n"));
 }
 
 TEST_CASE("beyond the limit no book need exceed the card") {
   Fit fit = sample::fit();
   fit.at_beyond->peak.active = fit.at_beyond->peak.reserved = fit.at_beyond->peak.device = 70_GiB;
-  CHECK(has(to_text(fit), "memory runs out, although no book exceeds the card"));
+  CHECK(has(to_text(fit), "With batch 2 memory runs out, although no book exceeds the card"));
   fit.at_beyond->peak.device = 80_GiB;
-  CHECK(has(to_text(fit), "the device book takes 80.00 GiB, 911.94 MiB more than the card has"));
+  CHECK(has(to_text(fit), "With batch 2 the job needs 80.00 GiB, 911.94 MiB too much."));
 }
 
 }  // namespace test_searches

@@ -17,6 +17,7 @@ from plimsoll.api.amounts import text_of
 from plimsoll.api.parts import CodeLine, ScriptError, Step
 from plimsoll.api.payload import Callee, Payload
 from plimsoll.api.result import Result
+from plimsoll.document_fields import REPORT
 
 _CHILD = "plimsoll.api.child"
 
@@ -48,44 +49,20 @@ class Estimate(Result):
         self.top = [CodeLine.read(line) for line in values["top"]]
         self.read_backs: int = values["read_backs"]
         self.read_back_lines = [CodeLine.read(line) for line in values["read_back_lines"]]
-        self.host_pinned: int = values["host_pinned_bytes"]
+        self.host_pinned: int = values[REPORT["host_pinned"]]
         error = values["error"]
         self.error = ScriptError(error["type"], error["message"]) if error else None
         self.exit_code: int = values["exit_code"]
         self.stdout = stdout
         self.stderr = stderr
-        self._used_gpu = values["processes"] > 0
-        if not self._used_gpu:
-            self.fits = None
-            self._text = f"{self.verdict}\n"
 
     @property
     def name(self) -> str:
         return self.function
 
-    @property
-    def spare(self) -> int | None:
-        if self.fits is not False:
-            return super().spare
-        # It was not run again on a larger card: known is what was missing where it ended.
-        missing = self.oom.requested - self.oom.device_free if self.oom is not None else 0
-        return -missing if missing > 0 else None
-
-    @property
-    def verdict(self) -> str:
-        if not self._used_gpu:
-            imported = self._values["torch"] is not None
-            why = "put no tensor on it" if imported else "did not import torch"
-            return f"no verdict: {self.function} used no GPU, it {why}"
-        if self.fits is False and self.spare is not None:
-            return (
-                f"does not fit, {text_of(-self.spare)} short where it ran out of the card's {text_of(self.gpu.memory)}"
-            )
-        return super().verdict
-
     def explain(self) -> str:
-        if not self._used_gpu:
-            return self.verdict + "."
+        if self.judgement.outcome == "no verdict":
+            return self.verdict
         lines = [super().explain()]
         if not self.causes and not self.categories and self.top:
             lines.append("Largest live allocations at the peak, by line of code:")

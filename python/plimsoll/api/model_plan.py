@@ -10,6 +10,7 @@ from typing import Any, Literal
 from plimsoll.api import command, installation
 from plimsoll.api.model_argument import Model, resolve
 from plimsoll.api.result import Result
+from plimsoll.document_fields import REPORT
 
 Dtype = Literal["bf16", "fp16", "fp32"]
 FilePath = str | os.PathLike[str]
@@ -29,8 +30,8 @@ class Plan(Result):
         self.model = label
         self.parameters: int = self._values["model"]["parameters"]
         self.job: dict[str, Any] = dict(self._values["job"])
-        self.host: int = self._values["host_bytes"]
-        self.host_pinned: int = self._values["host_pinned_bytes"]
+        self.host: int = self._values[REPORT["host"]]
+        self.host_pinned: int = self._values[REPORT["host_pinned"]]
 
     @property
     def name(self) -> str:

@@ -1,7 +1,6 @@
-"""The values that a result consists of. Amounts are whole numbers of bytes; what is not known is None, or empty.
+"""The values that a result consists of. Amounts are whole numbers of bytes; an unknown value is None, or empty.
 
-Each is read from the object of the same place in the command's document (docs/json_schema.md); names that are not known
-here are passed over, as that page asks of a reader.
+Each class reads the object of the same name in the command's document (docs/json_schema.md). Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -10,12 +9,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from plimsoll.document_fields import GPU, MODULE, OOM, PEAK, PHASE, STEP, VERDICT, values_of
+
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """Whether it fits, and why. sentence: the verdict for people.
+
+    outcome: "fits", "out of memory", "too little left", "script failed", "stopped", "no verdict" or "not run".
+    only_just: it fits, and less is left than the part of the total that is an estimate, or PyTorch had to flush its
+    memory cache. spare: memory that is left, below zero if the card has too little; None: not known. estimated: the part
+    of the device book that the GPU's profile estimates. reserve: memory that the caller holds back.
+    """
+
+    outcome: str
+    only_just: bool
+    spare: int | None
+    estimated: int
+    reserve: int
+    sentence: str
+
+    @classmethod
+    def read(cls, json: Json) -> Verdict:
+        return cls(**values_of(VERDICT, json))
+
+
+@dataclass(frozen=True)
 class Gpu:
-    """The card."""
+    """The GPU, as its profile describes it."""
 
     name: str
     device_name: str
@@ -25,22 +48,16 @@ class Gpu:
 
     @classmethod
     def read(cls, json: Json) -> Gpu:
-        return cls(
-            name=json["name"],
-            device_name=json["device_name"],
-            memory=json["memory_bytes"],
-            compute_capability=json["compute_capability"],
-            multiprocessors=json["multiprocessors"],
-        )
+        return cls(**values_of(GPU, json))
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The books at their highest, and where active was so.
+    """The three books, each at its highest, and when active was highest.
 
-    active: tensors, as the caching allocator rounds them. allocated: without what only waits for a stream.
-    reserved: the allocator's segments. device: everything on the card, as nvidia-smi would show it, and device_parts
-    what that consists of. step is None before the first one; module and stage are those of FSDP2.
+    active: tensors, as the caching allocator rounds them. allocated: active without memory that only waits for a stream.
+    reserved: the allocator's segments. device: all memory of the card, as nvidia-smi would show it; device_parts sum to
+    it. step is None before the first step. module and stage are those of FSDP2.
     """
 
     active: int
@@ -57,18 +74,9 @@ class Peak:
 
     @classmethod
     def read(cls, json: Json) -> Peak:
+        values = values_of(PEAK, json)
         return cls(
-            active=json["active_bytes"],
-            allocated=json["allocated_bytes"],
-            reserved=json["reserved_bytes"],
-            device=json["device_bytes"],
-            segments=json["segments"],
-            step=json["step"],
-            phase=json["phase"],
-            module=json.get("module"),
-            stage=json.get("stage"),
-            categories=dict(json.get("categories") or {}),
-            device_parts=dict(json["device_parts"]),
+            **values | {"categories": dict(values["categories"] or {}), "device_parts": dict(values["device_parts"])}
         )
 
     @property
@@ -95,13 +103,7 @@ class Phase:
 
     @classmethod
     def read(cls, json: Json) -> Phase:
-        return cls(
-            active=json["active_peak_bytes"],
-            allocated=json["allocated_peak_bytes"],
-            reserved=json["reserved_peak_bytes"],
-            active_end=json["active_end_bytes"],
-            reserved_end=json["reserved_end_bytes"],
-        )
+        return cls(**values_of(PHASE, json))
 
 
 @dataclass(frozen=True)
@@ -116,13 +118,8 @@ class Step:
 
     @classmethod
     def read(cls, json: Json) -> Step:
-        return cls(
-            step=json.get("step"),
-            active=json["active_peak_bytes"],
-            allocated=json["allocated_peak_bytes"],
-            reserved=json["reserved_peak_bytes"],
-            phases={name: Phase.read(phase) for name, phase in json["phases"].items()},
-        )
+        values = values_of(STEP, json)
+        return cls(**values | {"phases": {name: Phase.read(phase) for name, phase in values["phases"].items()}})
 
 
 @dataclass(frozen=True)
@@ -143,15 +140,8 @@ class Module:
 
     @classmethod
     def read(cls, json: Json) -> Module:
-        return cls(
-            name=json["name"],
-            type=json["type"],
-            fsdp_unit=json["fsdp_unit"],
-            parameters=json["parameters"],
-            highest=json["highest_bytes"],
-            total=json["total_bytes"],
-            at_peak=dict(json["at_peak"]),
-        )
+        values = values_of(MODULE, json)
+        return cls(**values | {"at_peak": dict(values["at_peak"])})
 
 
 @dataclass(frozen=True)
@@ -221,23 +211,9 @@ class OutOfMemory:
 
     @classmethod
     def read(cls, json: Json) -> OutOfMemory:
-        return cls(
-            requested=json["requested_bytes"],
-            device_free=json["device_free_bytes"],
-            device_total=json["device_total_bytes"],
-            active=json["active_bytes"],
-            reserved=json["reserved_bytes"],
-            step=json["step"],
-            phase=json["phase"],
-            module=json.get("module"),
-            message=json["message"],
-            file=json.get("file"),
-            line=json.get("line"),
-            function=json.get("function"),
-            code=json.get("code"),
-            device_parts=dict(json.get("device_parts") or {}),
-            top=tuple(CodeLine.read(entry) for entry in json.get("top") or ()),
-        )
+        values = values_of(OOM, json)
+        top = tuple(CodeLine.read(entry) for entry in values["top"] or ())
+        return cls(**values | {"device_parts": dict(values["device_parts"] or {}), "top": top})
 
 
 @dataclass(frozen=True)

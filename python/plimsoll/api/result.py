@@ -7,15 +7,15 @@ from typing import Any
 
 from plimsoll.api import notebook
 from plimsoll.api.amounts import text_of
-from plimsoll.api.parts import Cause, Gpu, Module, OutOfMemory, Peak, Step
+from plimsoll.api.parts import Cause, Gpu, Module, OutOfMemory, Peak, Step, Verdict
 
 
 class Result:
     """The answer to one question, as the command gave it. It does not change.
 
     fits            True, False, or None where there is no verdict
-    barely          it fits, and the caching allocator had to empty its cache to find room
-    spare           bytes that the device book leaves on the card, below zero where it does not fit; None: not known
+    barely          it fits, but only just (parts.Verdict.only_just)
+    spare           bytes that are left on the card, below zero if it does not fit; None: not known
     gpu             the card (parts.Gpu)
     peak            the books at their highest, and where (parts.Peak)
     categories      what was active at the peak, name -> bytes, largest first; empty where that is not known
@@ -26,7 +26,8 @@ class Result:
     oom             where memory ran out (parts.OutOfMemory), or None
     alloc_retries   how often the caching allocator had to empty its cache
     notes           sentences that a reader must know
-    verdict         in one line; name: of what was asked about
+    judgement       the verdict with its reason (parts.Verdict); verdict: its sentence
+    name            of the subject
     attribution     why categories, modules and causes are not known, where they are not; else None
 
     `str(result)` is the command's report, `result.explain()` says why the peak is what it is, and a notebook shows tables.
@@ -38,6 +39,7 @@ class Result:
         self._text = text
         values = self._values = json.loads(document)
         self.fits: bool | None = values["fits"]
+        self.judgement = Verdict.read(values["verdict"])
         self.gpu = Gpu.read(values["gpu"])
         self.peak = Peak.read(values["peak"])
         self.modules = [Module.read(module) for module in values.get("modules") or ()]
@@ -51,12 +53,12 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Of what was asked about."""
+        """The name of the subject."""
         raise NotImplementedError
 
     @property
     def barely(self) -> bool:
-        return bool(self.fits) and self.alloc_retries > 0
+        return self.judgement.only_just
 
     @property
     def categories(self) -> dict[str, int]:
@@ -64,7 +66,7 @@ class Result:
 
     @property
     def spare(self) -> int | None:
-        return None if self.fits is None else self.gpu.memory - self.peak.device
+        return self.judgement.spare
 
     def to_json(self) -> str:
         """The document, as the command wrote it."""
@@ -82,20 +84,13 @@ class Result:
         if not self.causes:
             lines += [f"  {name}: {text_of(count)}." for name, count in self.categories.items()]
         if len(lines) == 1:
-            lines.append(f"  {self.attribution or 'What was alive then is not known by cause.'}")
-        return "\n".join([self.verdict + ".", *lines, *self.notes])
+            lines.append(f"  {self.attribution or 'The causes are not known.'}")
+        return "\n".join([self.verdict, *lines, *self.notes])
 
     @property
     def verdict(self) -> str:
-        """In one line."""
-        card = text_of(self.gpu.memory)
-        if self.fits is None:
-            return "no verdict"
-        if self.fits:
-            return f"fits{', barely' if self.barely else ''}, {text_of(self.spare or 0)} to spare of {card}"
-        if self.spare is not None and self.spare < 0:
-            return f"does not fit, {text_of(-self.spare)} more than the card's {card}"
-        return f"does not fit on a card of {card}"
+        """The command's verdict, a sentence."""
+        return self.judgement.sentence
 
     def __str__(self) -> str:
         return self._text

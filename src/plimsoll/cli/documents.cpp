@@ -29,7 +29,7 @@ void write_document(const std::optional<std::string>& file, const std::function<
   write_file(*file, text());
 }
 
-report::PlanTextOptions text_options(const ReportOptions& options, const Streams& streams, bool aside) {
+report::TextOptions text_options(const ReportOptions& options, const Streams& streams, bool aside) {
   return {.colour = aside ? streams.err_colour : streams.out_colour,
           .depth = static_cast<std::size_t>(options.depth),
           .unit = options.unit,

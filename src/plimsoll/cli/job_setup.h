@@ -9,7 +9,7 @@
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/planning.h"
 #include "plimsoll/job/job.h"
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 
 /// From what the user wrote to jobs that can be run. What is wrong is found here, before anything is started: every
 /// function throws InvalidArgument or FormatError that says what was found and what to do.

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/worker_protocol.h"
 
 namespace plimsoll::cli {
 
@@ -46,11 +45,11 @@ void Planner::send(std::string& outgoing, std::size_t& sent) {
   if (count >= 0) {
     sent += static_cast<std::size_t>(count);
   } else if (errno != EAGAIN && errno != EINTR) {
-    sent = outgoing.size();  // It does not listen any more. What it said before can still be read, then its end.
+    sent = outgoing.size();  // It has closed its input. Its earlier answers can still be read.
   }
 }
 
-/// False at the end of what the program says.
+/// False at the end of the planner's output.
 bool Planner::receive() {
   std::array<char, 65536> buffer;
   const ssize_t count = recv(worker_.socket(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -58,21 +57,29 @@ bool Planner::receive() {
   return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+job::NumberedOutcome Planner::parse(const std::string& line) const {
+  try {
+    return job::parse_outcome(line);
+  } catch (const FormatError& error) {
+    throw PlanningFailed("the planner " + program_.string() + " gave an invalid answer: " + error.what());
+  }
+}
+
 std::vector<PlanOutcome> Planner::run(const std::vector<PlanRequest>& requests, const OnDone& on_done) {
   const std::int64_t first_id = next_id_;
   next_id_ += static_cast<std::int64_t>(requests.size());
   std::string outgoing;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    outgoing += request_line(first_id + static_cast<std::int64_t>(i), requests[i]);
+    outgoing += to_line(job::NumberedRequest{first_id + static_cast<std::int64_t>(i), requests[i]});
   }
   std::vector<PlanOutcome> outcomes(requests.size());
   std::vector<bool> answered(requests.size(), false);
   std::size_t waiting = requests.size();
   const auto take = [&](const std::string& line) {
-    Answered answer = parse_answer(line, program_.string());
+    job::NumberedOutcome answer = parse(line);
     const std::int64_t index = answer.id - first_id;
     if (index < 0 || index >= static_cast<std::int64_t>(requests.size()) || answered[static_cast<std::size_t>(index)]) {
-      throw PlanningFailed("the planner " + program_.string() + " answered a request that it was not asked (id " +
+      throw PlanningFailed("the planner " + program_.string() + " answered a request that it did not get (id " +
                            std::to_string(answer.id) + "): is it of another version?");
     }
     const auto at = static_cast<std::size_t>(index);
@@ -83,9 +90,9 @@ std::vector<PlanOutcome> Planner::run(const std::vector<PlanRequest>& requests, 
   };
 
   std::size_t sent = 0;
-  std::size_t searched = 0;  // So much of `incoming_` has no end of a line: answers can be long.
+  std::size_t searched = 0;  // The part of `incoming_` without an end of a line: answers can be long.
   while (waiting > 0) {
-    // Both ways at once: else each side might wait for the other to read.
+    // Send and receive at once: else each side could wait for the other to read.
     pollfd polled{worker_.socket(), static_cast<short>(POLLIN | (sent < outgoing.size() ? POLLOUT : 0)), 0};
     signals_.poll(polled);
     if ((polled.revents & POLLOUT) != 0) send(outgoing, sent);

@@ -13,22 +13,23 @@
 namespace plimsoll::cli {
 
 /// The program that runs jobs: PLIMSOLL_PLANNER, else plimsoll-planner beside the command.
-/// Throws PlanningFailed that says what to do where there is none.
+/// Throws PlanningFailed with advice if the program is missing.
 std::filesystem::path find_planner(const Installation& installation);
 
-/// Runs jobs in that program (plan/worker.h), which lives as long as this does. Its end is the end of the program and
-/// of all that it started. While it lives, signals that end us wait for `run`.
+/// Runs jobs in that program (plan/worker.h). The destructor ends the program and all its processes. Meanwhile, signals
+/// that end the command wait for `run`.
 class Planner : public Planning {
  public:
   /// Throws SystemError if `program` cannot be started.
   Planner(const std::filesystem::path& program, std::size_t processes);
 
-  /// Throws PlanningFailed where the program dies, or answers with what is no answer.
+  /// Throws PlanningFailed if the program dies, or if an answer is not valid.
   std::vector<PlanOutcome> run(const std::vector<PlanRequest>& requests, const OnDone& on_done = {}) override;
 
  private:
   void send(std::string& outgoing, std::size_t& sent);
   bool receive();
+  job::NumberedOutcome parse(const std::string& line) const;
 
   std::filesystem::path program_;
   SignalWatch signals_;

@@ -4,7 +4,7 @@
 
 namespace plimsoll::cli {
 
-report::PlanReport report_or_throw(PlanOutcome outcome) {
+report::Report report_or_throw(PlanOutcome outcome) {
   if (outcome.report) return std::move(*outcome.report);
   if (outcome.usage) throw InvalidArgument(outcome.error);
   throw PlanningFailed(outcome.error);

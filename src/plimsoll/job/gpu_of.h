@@ -1,7 +1,7 @@
 #pragma once
 
 #include "plimsoll/pretend/model/profile.h"
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 
 namespace plimsoll::job {
 
@@ -10,9 +10,8 @@ inline report::Gpu gpu_of(const pretend::Profile& profile) {
   return {.name = profile.name,
           .device_name = profile.device_name,
           .memory = profile.memory,
-          .compute_major = profile.compute_major,
-          .compute_minor = profile.compute_minor,
-          .multiprocessors = profile.multiprocessors};
+          .compute_capability = std::to_string(profile.compute_major) + "." + std::to_string(profile.compute_minor),
+          .multiprocessors = static_cast<std::uint64_t>(profile.multiprocessors)};
 }
 
 }  // namespace plimsoll::job

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 
 namespace plimsoll::plan {
 

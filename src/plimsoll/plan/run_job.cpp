@@ -23,6 +23,7 @@
 #include "plimsoll/plan/trainer.h"
 #include "plimsoll/pretend/model/control.h"
 #include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/verdict.h"
 #include "plimsoll/tracker/attribution/attribution.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 
@@ -34,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-report::PlanModel model_of(const job::Job& job, const architecture::Architecture& architecture) {
+report::Model model_of(const job::Job& job, const architecture::Architecture& architecture) {
   const auto count = architecture::count_parameters(architecture);
   return {.name = job.model,
           .family = std::string(architecture::name(architecture.family)),
@@ -96,14 +97,15 @@ bool ran_out(const c10::Error& error) {
          (what.find("out of memory") != std::string::npos || what.find("ALLOC_FAILED") != std::string::npos);
 }
 
-report::PlanOom oom_of(const c10::Error& error, const Refusal& refusal, const PhaseMeter& meter) {
+report::OutOfMemory oom_of(const c10::Error& error, const Refusal& refusal, const PhaseMeter& meter) {
   const auto memory = pretend::control::memory(0);
-  report::PlanOom oom{.requested = refusal.requested,
-                      .device_free = refusal.device_total == 0 ? memory.capacity - memory.used : refusal.device_free,
-                      .device_total = memory.capacity,
-                      .active = refusal.active,
-                      .reserved = refusal.reserved,
-                      .step = meter.step()};
+  report::OutOfMemory oom;
+  oom.requested = refusal.requested;
+  oom.device_free = refusal.device_total == 0 ? memory.capacity - memory.used : refusal.device_free;
+  oom.device_total = memory.capacity;
+  oom.active = refusal.active;
+  oom.reserved = refusal.reserved;
+  oom.step = meter.step();
   if (oom.step) oom.phase = meter.phase();
   oom.message = report::first_line(error.what_without_backtrace());
   return oom;
@@ -142,23 +144,23 @@ void write_snapshot(const std::filesystem::path& file) {
 /// One run, and what is seen of it.
 class Run {
  public:
-  Run(const job::Job& job, const Wanted& wanted)
-      : job_(job), wanted_(wanted), architecture_(job::find_model(job.model)) {
+  explicit Run(const job::PlanRequest& request)
+      : request_(request), job_(request.job), architecture_(job::find_model(request.job.model)) {
     job::check(job_, architecture_);
     job_.seq_len = job::sequence(job_, architecture_);
     report_.gpu = job::gpu_of(pretend::control::profile());
-    report_.model = model_of(job_, architecture_);
-    report_.job = values_of(job_);
-    report_.notes = notes_on(job_, architecture_);
+    planned_.model = model_of(job_, architecture_);
+    planned_.job = values_of(job_);
+    planned_.notes = notes_on(job_, architecture_);
     report_.torch = TORCH_VERSION;
   }
 
-  report::PlanReport take() {
+  report::Report take() {
     const auto began = Clock::now();
     check_alloc_conf();
     c10::cuda::set_device(0);
     allocator::init(c10::cuda::device_count());
-    if (wanted_.snapshot) torch::cuda::_record_memory_history("all", std::nullopt, "all");
+    if (request_.snapshot) torch::cuda::_record_memory_history("all", std::nullopt, "all");
     const RefusalWatch refusals;
     PhaseMeter meter;
     std::unique_ptr<Trainer> trainer;
@@ -169,7 +171,7 @@ class Run {
       const auto scope = tracker->enter();
       const auto first_step = Clock::now();
       trainer->run(meter);
-      report_.step_seconds = seconds_since(first_step);
+      planned_.planner_step_seconds = seconds_since(first_step);
     } catch (const c10::Error& error) {
       if (!ran_out(error)) throw;
       report_.oom = oom_of(error, refusals.last(), meter);
@@ -177,9 +179,11 @@ class Run {
     meter.close();
     note_books(meter);
     if (tracker && !report_.oom) note_contents(*trainer, *tracker);
-    if (wanted_.snapshot) write_snapshot(*wanted_.snapshot);
-    if (wanted_.log) ledger::write_log(log_, *wanted_.log);
+    if (request_.snapshot) write_snapshot(*request_.snapshot);
+    if (request_.log) ledger::write_log(log_, *request_.log);
     report_.seconds = seconds_since(began);
+    report_.subject = std::move(planned_);
+    report_.verdict = report::verdict_of(report_);
     return std::move(report_);
   }
 
@@ -192,7 +196,7 @@ class Run {
     } catch (const c10::Error& error) {
       refuse_alloc_conf(report::first_line(error.what_without_backtrace()));
     } catch (const std::exception& error) {  // std::stoull's, for what should be a number
-      refuse_alloc_conf(std::string("a value is none of its kind (") + error.what() + ")");
+      refuse_alloc_conf(std::string("a value has the wrong type (") + error.what() + ")");
     }
   }
 
@@ -202,7 +206,7 @@ class Run {
 
   std::unique_ptr<MemTracker> make_tracker(Trainer& trainer) {
     MemTrackerOptions options;
-    if (wanted_.log) options.log = &log_;
+    if (request_.log) options.log = &log_;
     if (trainer.sharded()) {
       auto tracker = std::make_unique<FSDPMemTracker>(trainer.model(), trainer.optimizer(), options);
       fsdp_ = tracker.get();
@@ -217,20 +221,20 @@ class Run {
   }
 
   void note_books(const PhaseMeter& meter) {
-    static_cast<report::Peak&>(report_.peak) = meter.highest();
+    report_.peak = meter.highest();
     const auto memory = pretend::control::memory(0);
     report_.peak.device = memory.peak;
     report_.peak.device_parts = parts_of(memory);
     report_.before_steps = meter.before_steps();
     report_.steps = meter.steps();
-    report_.ops = pretend::control::work().launches;
+    planned_.ops = pretend::control::work().launches;
     report_.host_pinned = pretend::control::host().pinned_peak;
     report_.alloc_retries =
         static_cast<std::uint64_t>(allocator::getDeviceStats(c10::cuda::current_device()).num_alloc_retries);
   }
 
   void note_contents(Trainer& trainer, MemTracker& tracker) {
-    auto found = attribution(tracker, kDevice, tree_of(trainer), wanted_.depth);
+    auto found = attribution(tracker, kDevice, tree_of(trainer), static_cast<int>(request_.depth));
     Bytes total = 0;
     for (const auto& category : found.categories) total += category.bytes;
     if (total != report_.peak.active) {
@@ -244,20 +248,21 @@ class Run {
     report_.modules = std::move(found.modules);
     const auto peak = tracker.snapshot(SnapshotKind::kPeak);
     if (const auto cpu = peak.find("cpu"); cpu != peak.end() && job_.offload != job::Offload::kNone) {
-      report_.host = static_cast<Bytes>(cpu->second.total());
+      planned_.host = static_cast<Bytes>(cpu->second.total());
     }
   }
 
+  const job::PlanRequest& request_;
   job::Job job_;
-  Wanted wanted_;
   architecture::Architecture architecture_;
   ledger::Log log_;
   FSDPMemTracker* fsdp_ = nullptr;
-  report::PlanReport report_;
+  report::PlannedJob planned_;
+  report::Report report_;
 };
 
 }  // namespace
 
-report::PlanReport run_job(const job::Job& job, const Wanted& wanted) { return Run(job, wanted).take(); }
+report::Report run_job(const job::PlanRequest& request) { return Run(request).take(); }
 
 }  // namespace plimsoll::plan

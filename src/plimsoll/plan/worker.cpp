@@ -12,7 +12,6 @@
 #include <cstring>
 #include <deque>
 #include <list>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,45 +19,26 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/job/job_json.h"
+#include "plimsoll/job/worker_protocol.h"
 #include "plimsoll/plan/run_job.h"
-#include "plimsoll/report/plan_report_read.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Cards to try, one after the other, where memory runs out on the job's own.
 constexpr std::array<Bytes, 2> kLargerCards = {Bytes{2} << 40, Bytes{24} << 40};
 
-struct Request {
-  std::int64_t id = 0;
-  job::Job job;
-  std::string profile;
-  Wanted wanted = {};
-};
+using job::NumberedOutcome;
+using job::NumberedRequest;
+using job::PlanOutcome;
+using job::PlanRequest;
 
-Request parse_request(const std::string& line) {
-  const auto json = Json::parse(line);
-  Request request{.id = json.at("id").get<std::int64_t>(),
-                  .job = job::job_from_json(json.at("job").dump(), "request"),
-                  .profile = json.at("profile").get<std::string>()};
-  request.wanted.depth = json.at("depth").get<int>();
-  if (!json.at("log").is_null()) request.wanted.log = json.at("log").get<std::string>();
-  if (!json.at("snapshot").is_null()) request.wanted.snapshot = json.at("snapshot").get<std::string>();
-  return request;
-}
+PlanOutcome failure(const std::string& message, bool usage) { return {.report = {}, .error = message, .usage = usage}; }
 
-std::string failure(const std::string& message, bool usage) {
-  return Json{{"error", message}, {"usage", usage}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-/// The answer of a job without its id, as the fields of an object.
-std::string answer(const Request& request) {
+PlanOutcome outcome_of(const PlanRequest& request) {
   try {
-    const auto report = run_job(request.job, request.wanted);
-    return R"({"report":)" + report::to_json(report, report::JsonForm::kOneLine) + "}";
+    return {.report = run_job(request)};
   } catch (const InternalError& error) {
     return failure(std::string("a bug in plimsoll: ") + error.what(), /*usage=*/false);
   } catch (const InvalidArgument& error) {
@@ -81,8 +61,8 @@ void write_all(int descriptor, std::string_view text) {
   }
 }
 
-/// What a process must know before it first touches CUDA.
-void set_card(const Request& request, std::optional<Bytes> memory) {
+/// Sets the environment that a process needs before it first touches CUDA.
+void set_card(const PlanRequest& request, std::optional<Bytes> memory) {
   setenv("PLIMSOLL_GPU_PROFILE", request.profile.c_str(), 1);
   setenv("PLIMSOLL_GPUS", "1", 1);
   if (!memory) memory = request.job.gpu_memory;
@@ -91,7 +71,7 @@ void set_card(const Request& request, std::optional<Bytes> memory) {
   } else {
     unsetenv("PLIMSOLL_GPU_MEMORY");
   }
-  // The same job is the same plan, whoever asks.
+  // The same job must give the same plan in every environment.
   for (const char* name :
        {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLIMSOLL_EVENT_LAG"}) {
     unsetenv(name);
@@ -107,9 +87,9 @@ void set_card(const Request& request, std::optional<Bytes> memory) {
 
 /// A job that runs in a process of its own.
 struct Child {
-  Request request;
-  std::size_t attempt = 0;                ///< How many cards were too small.
-  std::optional<Json> first_report = {};  ///< Of the job's own card, where that was too small.
+  NumberedRequest numbered;
+  std::size_t attempt = 0;                          ///< Number of cards that were too small.
+  std::optional<report::Report> first_report = {};  ///< On the job's own card, if that card was too small.
   pid_t process = 0;
   int pipe = -1;
   std::string text = {};
@@ -121,16 +101,17 @@ void start(Child& child) {
   child.process = fork();
   if (child.process < 0) throw SystemError("cannot start a process");
   if (child.process == 0) {
-    // What libraries print must not be taken for an answer.
+    // The output of libraries must not mix with answers.
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    set_card(child.request, child.attempt == 0 ? std::nullopt : std::optional(kLargerCards[child.attempt - 1]));
+    set_card(child.numbered.request,
+             child.attempt == 0 ? std::nullopt : std::optional(kLargerCards[child.attempt - 1]));
     int code = 0;
     try {
-      write_all(ends[1], answer(child.request));
+      write_all(ends[1], job::to_line(NumberedOutcome{child.numbered.id, outcome_of(child.numbered.request)}));
     } catch (const std::exception&) {
       code = 1;
     }
-    std::_Exit(code);  // Nothing is left to do, and taking a large model apart takes time.
+    std::_Exit(code);  // Destroying a large model takes time.
   }
   close(ends[1]);
   child.pipe = ends[0];
@@ -153,7 +134,7 @@ class Worker {
   int run() {
     while (!input_ended_ || !waiting_.empty() || !running_.empty()) {
       while (!waiting_.empty() && running_.size() < options_.parallel) {
-        running_.push_back({.request = std::move(waiting_.front())});
+        running_.push_back({.numbered = std::move(waiting_.front())});
         waiting_.pop_front();
         start(running_.back());
       }
@@ -187,7 +168,7 @@ class Worker {
   void read_requests() {
     if (read_some(options_.input, input_) == 0) input_ended_ = true;
     for (auto end = input_.find('\n'); end != std::string::npos; end = input_.find('\n')) {
-      waiting_.push_back(parse_request(input_.substr(0, end)));
+      waiting_.push_back(job::parse_request(input_.substr(0, end)));
       input_.erase(0, end + 1);
     }
   }
@@ -197,32 +178,38 @@ class Worker {
     int status = 0;
     while (waitpid(child->process, &status, 0) < 0 && errno == EINTR) {
     }
-    auto result = Json::parse(child->text, nullptr, /*allow_exceptions=*/false);
-    if (status != 0 || result.is_discarded()) result = Json::parse(failure(how_it_died(status), /*usage=*/false));
-    if (is_too_small(result) && child->attempt < kLargerCards.size()) {
-      if (!child->first_report) child->first_report = std::move(result["report"]);
+    PlanOutcome outcome = status == 0 ? read_outcome(child->text) : failure(how_it_died(status), /*usage=*/false);
+    if (outcome.report && outcome.report->oom && child->attempt < kLargerCards.size()) {
+      if (!child->first_report) child->first_report = std::move(outcome.report);
       ++child->attempt;
       start(*child);
       return;
     }
-    if (child->first_report && result.contains("report")) {
-      auto& report = result["report"];
-      for (const char* field : {"fits", "gpu", "oom", "alloc_retries"}) report[field] = (*child->first_report)[field];
-    }
-    Json line{{"id", child->request.id}};
-    line.update(result);
-    write_all(options_.output, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    if (child->first_report && outcome.report) put_over(*child->first_report, *outcome.report);
+    write_all(options_.output, job::to_line(NumberedOutcome{child->numbered.id, std::move(outcome)}));
     running_.erase(child);
   }
 
-  static bool is_too_small(const Json& result) {
-    return result.contains("report") && !result["report"]["oom"].is_null();
+  static PlanOutcome read_outcome(const std::string& text) {
+    try {
+      return job::parse_outcome(text).outcome;
+    } catch (const FormatError& error) {
+      return failure(std::string("a bug in plimsoll: ") + error.what(), /*usage=*/false);
+    }
+  }
+
+  /// The events on the job's own card are the answer; the memory is that of the larger card.
+  static void put_over(const report::Report& first, report::Report& report) {
+    report.gpu = first.gpu;
+    report.oom = first.oom;
+    report.alloc_retries = first.alloc_retries;
+    report.verdict = report::verdict_of(report);
   }
 
   WorkerOptions options_;
   std::string input_;
   bool input_ended_ = false;
-  std::deque<Request> waiting_;
+  std::deque<NumberedRequest> waiting_;
   std::list<Child> running_;
 };
 

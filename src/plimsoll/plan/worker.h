@@ -5,15 +5,11 @@
 
 namespace plimsoll::plan {
 
-/// A process that runs jobs for another one. It has torch loaded and nothing of CUDA begun, and forks for each job: so
-/// a job costs no start of a program, and finds a card and an allocator that nobody has used.
+/// A process that runs jobs for another one; job/worker_protocol.h has the protocol. It loads torch, does not touch
+/// CUDA, and forks for each job. So a job needs no start of a program, and gets an unused card and allocator.
 ///
-/// A request is a line of JSON on the input:
-///     {"id": 7, "job": {…}, "profile": "H100-80GB.json", "depth": 2, "log": null, "snapshot": null}
-/// and an answer one on the output, in the order in which jobs are done:
-///     {"id": 7, "report": {…}}  or  {"id": 7, "error": "…", "usage": true}
-/// `usage`: the job itself is wrong. Where memory runs out, the job is run once more on a card with more of it, and the
-/// report is of that run, with what happened in the first one as its "oom".
+/// If memory runs out, the job is run again on a larger card. The report is of that run, and its `oom` of the first
+/// one.
 struct WorkerOptions {
   int input = 0;  ///< File descriptors.
   int output = 1;

@@ -5,7 +5,7 @@
 #include "plimsoll/python/optimizer.h"
 #include "plimsoll/python/tensors.h"
 #include "plimsoll/python/values.h"
-#include "plimsoll/report/json_pieces.h"
+#include "plimsoll/report/document.h"
 #include "plimsoll/tracker/attribution/attribution.h"
 
 namespace plimsoll::python {

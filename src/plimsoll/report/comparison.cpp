@@ -10,7 +10,7 @@
 namespace plimsoll::report {
 namespace {
 
-/// What is in `a`, then what is in `b` only.
+/// The names of `a`, then those that only `b` has.
 std::vector<BytesChange> paired(const std::vector<std::pair<std::string, Bytes>>& a,
                                 const std::vector<std::pair<std::string, Bytes>>& b) {
   std::vector<BytesChange> changes;
@@ -26,7 +26,7 @@ std::vector<BytesChange> paired(const std::vector<std::pair<std::string, Bytes>>
   return changes;
 }
 
-std::vector<std::pair<std::string, Bytes>> phases(const ComparedReport& report) {
+std::vector<std::pair<std::string, Bytes>> phases(const Report& report) {
   const std::vector<StepRow> rows = step_rows(report.before_steps, report.steps, report.after_steps);
   std::vector<std::pair<std::string, Bytes>> all;
   for (const std::string& phase : phases_of(rows)) {
@@ -40,13 +40,13 @@ std::vector<std::pair<std::string, Bytes>> phases(const ComparedReport& report) 
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> categories(const ComparedReport& report) {
+std::vector<std::pair<std::string, Bytes>> categories(const Report& report) {
   std::vector<std::pair<std::string, Bytes>> all;
   for (const CategoryBytes& entry : report.peak.categories) all.emplace_back(entry.category, entry.bytes);
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> modules(const ComparedReport& report) {
+std::vector<std::pair<std::string, Bytes>> modules(const Report& report) {
   std::vector<std::pair<std::string, Bytes>> all;
   for (const ModuleRow& module : report.modules) all.emplace_back(module.name, module.total);
   return all;
@@ -67,38 +67,25 @@ std::vector<SettingChange> settings(const JobValues& a, const JobValues& b) {
 
 }  // namespace
 
-ComparedReport compared(const PlanReport& report, const std::string& name) {
-  return {.name = name,
-          .command = "plan",
-          .fits = report.fits(),
-          .gpu = report.gpu,
-          .peak = report.peak,
-          .is_attributed = true,
-          .attribution = {},
-          .modules = report.modules,
-          .before_steps = report.before_steps,
-          .steps = report.steps,
-          .after_steps = std::nullopt,
-          .plan = report};
-}
-
-Comparison compare(ComparedReport a, ComparedReport b) {
+Comparison compare(NamedReport named_a, NamedReport named_b) {
+  const Report& a = named_a.report;
+  const Report& b = named_b.report;
   Comparison result;
   result.books = paired({{"active", a.peak.active}, {"reserved", a.peak.reserved}, {"device", a.peak.device}},
                         {{"active", b.peak.active}, {"reserved", b.peak.reserved}, {"device", b.peak.device}});
   result.phases = paired(phases(a), phases(b));
-  result.plans = a.plan && b.plan;
-  if (result.plans) result.settings = settings(a.plan->job, b.plan->job);
-  result.attributed = a.is_attributed && b.is_attributed;
-  if (result.attributed) {
+  if (a.planned() != nullptr && b.planned() != nullptr) {
+    result.settings = settings(a.planned()->job, b.planned()->job);
+  }
+  if (a.is_attributed() && b.is_attributed()) {
     result.categories = paired(categories(a), categories(b));
-    std::stable_sort(result.categories.begin(), result.categories.end(),
+    std::stable_sort(result.categories->begin(), result.categories->end(),
                      [](const auto& x, const auto& y) { return std::abs(x.difference()) > std::abs(y.difference()); });
     result.modules = paired(modules(a), modules(b));
-    std::erase_if(result.modules, [](const BytesChange& change) { return change.a == change.b; });
+    std::erase_if(*result.modules, [](const BytesChange& change) { return change.a == change.b; });
   }
-  result.a = std::move(a);
-  result.b = std::move(b);
+  result.a = std::move(named_a);
+  result.b = std::move(named_b);
   return result;
 }
 

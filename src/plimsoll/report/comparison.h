@@ -3,42 +3,26 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/report.h"
+#include "plimsoll/report/text/options.h"
 
-/// Two reports side by side: what was set differently, and what that made of memory.
+/// Two reports side by side: the settings and the memory that differ.
 namespace plimsoll::report {
 
-/// What reports of `plan` and of `run` have in common, and the plan where it is one.
-struct ComparedReport {
-  std::string name;     ///< Where it is from: the file.
-  std::string command;  ///< "plan" or "run"
-  std::optional<bool> fits;
-  Gpu gpu;
-  AttributedPeak peak;
-  bool is_attributed = false;  ///< Whose the memory of the peak was is known: its categories, and `modules`.
-  std::string attribution;     ///< Where it is not: why, if the document says.
-  std::vector<ModuleRow> modules;
-  std::optional<StepPeaks> before_steps;
-  std::vector<StepPeaks> steps;
-  std::optional<StepPeaks> after_steps;
-  std::optional<PlanReport> plan;
+struct NamedReport {
+  std::string name;  ///< Its source: the file.
+  Report report;
 };
 
-ComparedReport compared(const PlanReport& report, const std::string& name);
-
-/// Reads a document of `plan` or of `run`, which says no command. Throws FormatError as plan_report_from_json does.
-ComparedReport compared_from_json(std::string_view text, const std::string& origin);
-
-/// Something in both reports, or in one only.
+/// A value of both reports, or of one only.
 struct BytesChange {
   std::string name;
   std::optional<Bytes> a;
   std::optional<Bytes> b;
 
-  /// What b has more; absent counts as nothing.
+  /// b less a; an absent value counts as 0.
   std::int64_t difference() const { return static_cast<std::int64_t>(b.value_or(0) - a.value_or(0)); }
 };
 
@@ -49,22 +33,19 @@ struct SettingChange {
 };
 
 struct Comparison {
-  ComparedReport a;
-  ComparedReport b;
-  bool plans = false;                   ///< Both are: without that, settings are not known, and empty.
-  bool attributed = false;              ///< Both are: without that, categories and modules are not known, and empty.
-  std::vector<SettingChange> settings;  ///< Those that differ.
-  std::vector<BytesChange> books;       ///< active, reserved, device
-  std::vector<BytesChange> categories;  ///< At the peak; the largest changes first.
-  std::vector<BytesChange> phases;      ///< Active peaks, the highest of all steps; in the order of a step.
-  std::vector<BytesChange> modules;     ///< At the peak, those that differ, in the order of a's, then of b's.
+  NamedReport a;
+  NamedReport b;
+  std::optional<std::vector<SettingChange>> settings;  ///< Those that differ, if both reports are plans.
+  std::vector<BytesChange> books;                      ///< active, reserved, device
+  /// At the peak, the largest changes first; absent if one report does not know them.
+  std::optional<std::vector<BytesChange>> categories;
+  std::vector<BytesChange> phases;  ///< Active peaks, the highest of all steps; in the order of a step.
+  /// At the peak, those that differ, in the order of a's, then of b's; absent if one report does not know them.
+  std::optional<std::vector<BytesChange>> modules;
 };
 
-Comparison compare(ComparedReport a, ComparedReport b);
+Comparison compare(NamedReport a, NamedReport b);
 
-std::string to_text(const Comparison& comparison, const PlanTextOptions& options = {});
-
-/// `{"version": 1, "command": "compare", …}`; docs/json_schema.md.
-std::string to_json(const Comparison& comparison, JsonForm form = JsonForm::kIndented);
+std::string to_text(const Comparison& comparison, const TextOptions& options = {});
 
 }  // namespace plimsoll::report

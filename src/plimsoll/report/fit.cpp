@@ -2,33 +2,41 @@
 
 #include <algorithm>
 
-#include "plimsoll/report/plan_verdict.h"
-#include "plimsoll/report/text/plan_subject.h"
+#include "plimsoll/report/text/peak_tables.h"
+#include "plimsoll/report/text/subject.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
 namespace {
 
-Bytes bytes_of(const AttributedPeak& peak, const std::string& category) {
+Bytes bytes_of(const Peak& peak, const std::string& category) {
   for (const CategoryBytes& entry : peak.categories) {
     if (entry.category == category) return entry.bytes;
   }
   return 0;
 }
 
+/// "Largest batch", "Longest sequence", "Fewest GPUs"
+std::string limit_words(const Fit& fit) {
+  if (fit.what == "seq-len") return "Longest sequence";
+  if (fit.what == "gpus") return "Fewest GPUs";
+  return (fit.direction == Fit::Direction::kMaximize ? "Largest " : "Smallest ") + fit.what;
+}
+
 std::string headline(const Fit& fit, const Amounts& amounts, Colour colour) {
-  const bool most = fit.direction == Fit::Direction::kMaximize;
   if (!fit.limit) {
-    const std::string with = fit.beyond ? " not even with " + fit.what + " " + std::to_string(*fit.beyond)
-                                        : " with no " + fit.what + " that was tried";
-    return paint("does not fit:", Ink::kBad, colour) + with + " (" + fit.gpu.name + ")\n";
+    const std::string tried = fit.beyond ? " not even with " + fit.what + " " + std::to_string(*fit.beyond)
+                                         : " no " + fit.what + " that was tried";
+    return paint("Does not fit:", Ink::kBad, colour) + tried + " (" + fit.gpu.name + ")\n";
   }
-  const Verdict verdict = fit.at_limit ? verdict_of(*fit.at_limit) : Verdict::kFits;
-  std::string text = paint(verdict_words(verdict) + ":", verdict_ink(verdict), colour) + " " + fit.what + " " +
-                     std::to_string(*fit.limit) + (most && fit.beyond ? " at most" : " at least");
-  if (!fit.beyond) text += std::string("; nothing ") + (most ? "larger" : "smaller") + " was tried";
+  std::string text = limit_words(fit) + ": " + std::to_string(*fit.limit);
   if (fit.at_limit) {
-    text += "; " + amounts(fit.at_limit->peak.device) + " of " + amounts(fit.gpu.memory) + " on the device book, " +
-            spare_or_short(*fit.at_limit, amounts);
+    const Verdict& verdict = fit.at_limit->verdict;
+    text = paint(text, verdict_ink(verdict), colour) + (verdict.only_just ? ", but only just" : "") + "; " +
+           part_of(fit.at_limit->peak.device, fit.gpu.memory, amounts) + " used, " + spare_words(verdict, amounts);
+  }
+  if (!fit.beyond) {
+    text += fit.direction == Fit::Direction::kMaximize ? "; nothing larger was tried" : "; nothing smaller was tried";
   }
   return text + " (" + fit.gpu.name + ")\n";
 }
@@ -36,23 +44,30 @@ std::string headline(const Fit& fit, const Amounts& amounts, Colour colour) {
 std::string what_binds(const Fit& fit, const Amounts& amounts) {
   const auto binding = binding_of(fit);
   if (!binding) return "";
-  const PlanReport& report = *fit.at_beyond;
-  std::string text = "What binds: with " + fit.what + " " + std::to_string(*fit.beyond) + " ";
+  const Report& report = *fit.at_beyond;
+  const std::string beyond = fit.what + " " + std::to_string(*fit.beyond);
+  std::string text;
   if (binding->book.empty()) {
-    text += "memory runs out, although no book exceeds the card where there is more room";
+    text = "With " + beyond;
+    text += report.oom ? " memory runs out, although no book exceeds the card if it is larger."
+                       : " less than the reserve of " + amounts(report.verdict.reserve) + " is left.";
   } else {
-    const Bytes bytes = binding->book == "active"     ? report.peak.active
+    const bool is_active = binding->book == "active";
+    const Bytes bytes = is_active                     ? report.peak.active
                         : binding->book == "reserved" ? report.peak.reserved
                                                       : report.peak.device;
-    text += "the " + binding->book + " book takes " + amounts(bytes) + ", " + amounts(bytes - report.gpu.memory) +
-            " more than the card has";
+    text = "With " + beyond + " the job needs " + amounts(bytes) +
+           (is_active                     ? " for tensors alone, "
+            : binding->book == "reserved" ? " for the allocator's segments alone, "
+                                          : ", ") +
+           amounts(bytes - report.gpu.memory) + " too much.";
   }
-  text += "; the peak: " + peak_moment(report.peak) + ".";
+  text += " Peak: " + peak_moment(report.peak) + ".";
   if (!binding->category.empty()) {
-    text += fit.at_limit ? " Most of what is added: " : " Most of it: ";
-    text += binding->category + ", " + amounts(binding->category_bytes) + ".";
+    text += (fit.at_limit ? " Largest increase: " : " Largest part: ") + binding->category + ", " +
+            (fit.at_limit ? "+" : "") + amounts(binding->category_bytes) + ".";
   }
-  return "  " + wrapped(text, 118, "  ") + "\n";
+  return "  " + wrapped(text, kLineWidth - 2, "  ") + "\n";
 }
 
 std::string side_by_side(const Fit& fit, const Amounts& amounts) {
@@ -61,12 +76,12 @@ std::string side_by_side(const Fit& fit, const Amounts& amounts) {
                {"active", Align::kRight},
                {"reserved", Align::kRight},
                {"device", Align::kRight},
-               {"beside the card", Align::kRight},
-               {"the peak"}});
-  const auto add = [&](const std::optional<std::int64_t>& value, const std::optional<PlanReport>& report) {
+               {"headroom", Align::kRight},
+               {"peak"}});
+  const auto add = [&](const std::optional<std::int64_t>& value, const std::optional<Report>& report) {
     if (!value || !report) return;
-    table.add({std::to_string(*value), verdict_words(verdict_of(*report)), amounts(report->peak.active),
-               amounts(report->peak.reserved), amounts(report->peak.device), spare_or_short(*report, amounts),
+    table.add({std::to_string(*value), verdict_words(report->verdict), amounts(report->peak.active),
+               amounts(report->peak.reserved), amounts(report->peak.device), spare_words(report->verdict, amounts),
                peak_moment(report->peak)});
   };
   add(fit.limit, fit.at_limit);
@@ -88,7 +103,7 @@ std::string tried(const Fit& fit) {
 
 std::optional<FitBinding> binding_of(const Fit& fit) {
   if (!fit.beyond || !fit.at_beyond) return std::nullopt;
-  const AttributedPeak& peak = fit.at_beyond->peak;
+  const Peak& peak = fit.at_beyond->peak;
   FitBinding binding{book_that_exceeds(peak, fit.at_beyond->gpu.memory), "", 0, peak.phase, peak.module};
   for (const CategoryBytes& entry : peak.categories) {
     const Bytes before = fit.at_limit ? bytes_of(fit.at_limit->peak, entry.category) : 0;
@@ -101,12 +116,12 @@ std::optional<FitBinding> binding_of(const Fit& fit) {
   return binding;
 }
 
-std::string to_text(const Fit& fit, const PlanTextOptions& options) {
+std::string to_text(const Fit& fit, const TextOptions& options) {
   const Amounts amounts(options.unit);
   std::string text = headline(fit, amounts, options.colour);
   if (options.quiet) return text;
   text += what_binds(fit, amounts);
-  if (fit.at_limit || fit.at_beyond) text += subject(fit.at_limit ? *fit.at_limit : *fit.at_beyond);
+  if (fit.at_limit || fit.at_beyond) text += subject_lines(fit.at_limit ? *fit.at_limit : *fit.at_beyond);
   text += side_by_side(fit, amounts) + tried(fit);
   if (!fit.note.empty())
     text += "\n" + paint("note:", Ink::kWarning, options.colour) + " " + wrapped(fit.note, 114, "  ") + "\n";

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/report.h"
+#include "plimsoll/report/text/options.h"
 
 /// The limit of one setting: the largest batch that fits, the fewest GPUs.
 namespace plimsoll::report {
@@ -24,19 +25,16 @@ struct Fit {
   Gpu gpu;
   /// The last value that fits, and the job there; absent where none that was tried does.
   std::optional<std::int64_t> limit;
-  std::optional<PlanReport> at_limit;
+  std::optional<Report> at_limit;
   /// The next value, which does not fit, and the job there. Absent where the search ended before it met one.
   std::optional<std::int64_t> beyond;
-  std::optional<PlanReport> at_beyond;
+  std::optional<Report> at_beyond;
   std::vector<FitProbe> probes;  ///< In the order in which they were tried.
   std::string note;              ///< What a reader must know of the search; may be empty.
 };
 
 /// The limit first, then what binds there, the two jobs side by side, and what was tried.
-std::string to_text(const Fit& fit, const PlanTextOptions& options = {});
-
-/// `{"version": 1, "command": "fit", …}` with the two jobs' whole documents; docs/json_schema.md.
-std::string to_json(const Fit& fit, JsonForm form = JsonForm::kIndented);
+std::string to_text(const Fit& fit, const TextOptions& options = {});
 
 /// What stands in the way beyond the limit.
 struct FitBinding {

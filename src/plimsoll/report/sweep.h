@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/plan_report.h"
+#include "plimsoll/report/report.h"
+#include "plimsoll/report/text/options.h"
 
 /// Many jobs that differ in a few settings, side by side.
 namespace plimsoll::report {
 
 struct SweepRow {
   std::vector<std::string> values;  ///< One for each axis, as flags are written: "8", "full".
-  std::optional<PlanReport> result;
+  std::optional<Report> result;
   std::string error;  ///< Why there is no result.
 };
 
@@ -26,12 +27,24 @@ struct Sweep {
 };
 
 /// A table, and before it how many fit.
-std::string to_text(const Sweep& sweep, const PlanTextOptions& options = {});
+std::string to_text(const Sweep& sweep, const TextOptions& options = {});
 
-/// A line of titles and one for each row, lines ended by a line feed, quoted as RFC 4180 says; amounts in bytes.
-std::string to_csv(const Sweep& sweep);
+/// A row as the document and the CSV have it. The values are absent if the job could not be run.
+struct SweepLine {
+  JobValues job;  ///< The values of the axes: numbers, true and false have their type.
+  Verdict verdict;
+  std::optional<Bytes> active;
+  std::optional<Bytes> reserved;
+  std::optional<Bytes> device;
+  std::optional<Bytes> memory;
+  std::optional<std::int64_t> step;
+  std::string phase;
+  std::string module;
+  std::optional<std::uint64_t> alloc_retries;
+  std::string error;
+};
 
-/// `{"version": 1, "command": "sweep", …}`; docs/json_schema.md.
-std::string to_json(const Sweep& sweep, JsonForm form = JsonForm::kIndented);
+std::vector<SweepLine> lines_of(const Sweep& sweep);
+std::vector<std::string> axes_of(const Sweep& sweep);  ///< With underscores.
 
 }  // namespace plimsoll::report

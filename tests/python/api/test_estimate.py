@@ -113,8 +113,8 @@ def test_a_function_takes_the_memory_of_the_same_loop_in_a_script(plimsoll_run, 
     assert [step.step for step in ours.steps] == [0, 1, 2] and ours.finished_steps == 3
     assert ours.fits is True and ours.spare == ours.gpu.memory - ours.peak.device and not ours.barely
     assert ours.stdout == "trained 512\n" and "trained" not in str(ours)
-    assert str(ours).startswith("fits: ") and "\n  train, rank 0 of 1, torch " in str(ours)
-    assert repr(ours).startswith("<Estimate train: fits, ") and "plimsoll" in ours._repr_html_()
+    assert str(ours).startswith("Fits: ") and "\n  train, rank 0 of 1, torch " in str(ours)
+    assert repr(ours).startswith("<Estimate train: Fits: ") and "plimsoll" in ours._repr_html_()
     assert ours.explain().splitlines()[1].startswith(f"{ours.peak.active / 2**20:.2f} MiB active at the peak: step ")
     assert sum(line.bytes for line in ours.top) <= ours.peak.active
 
@@ -167,11 +167,11 @@ def test_running_out_of_memory_is_a_result_and_not_an_error(capfd):
 def test_without_a_gpu_an_estimate_has_no_verdict():
     nothing = estimate(leave, 0)
     assert nothing.fits is None and nothing.spare is None and not nothing.barely
-    assert str(nothing) == "no verdict: leave used no GPU, it did not import torch\n"
-    assert repr(nothing) == "<Estimate leave: no verdict: leave used no GPU, it did not import torch>"
-    assert nothing.explain() == "no verdict: leave used no GPU, it did not import torch."
+    assert str(nothing) == "No verdict: the script used no GPU; it did not import torch.\n"
+    assert repr(nothing) == "<Estimate leave: No verdict: the script used no GPU; it did not import torch.>"
+    assert nothing.explain() == "No verdict: the script used no GPU; it did not import torch."
     host = estimate("torch:zeros", 8)
-    assert host.fits is None and str(host) == "no verdict: torch:zeros used no GPU, it put no tensor on it\n"
+    assert host.fits is None and str(host) == "No verdict: the script used no GPU; it put no tensor on it.\n"
 
 
 def test_bytes_without_a_cause_are_reported_by_line():
@@ -245,7 +245,7 @@ def test_a_main_module_without_a_guard_is_reported(tmp_path):
 
 def test_a_main_module_is_not_run_again_unless_it_is_needed(tmp_path):
     done = python(tmp_path, "from plimsoll.api import estimate\nprint(estimate('os:getpid'))\n")
-    assert done.returncode == 0 and done.stdout.count("no verdict") == 1, done.stderr
+    assert done.returncode == 0 and done.stdout.count("No verdict") == 1, done.stderr
 
 
 def test_an_estimate_inside_an_estimate_has_its_own_settings(tmp_path):
@@ -276,7 +276,7 @@ def test_a_function_without_a_name_is_sent_by_value_with_cloudpickle(tmp_path, a
         pytest.skip("cloudpickle is not installed")
     paths = os.pathsep.join([str(Path(found.origin).parents[1]), str(HOME / "python")])
     done = python(tmp_path, CLOSURE, *arguments, PYTHONPATH=paths)
-    assert done.returncode == 0 and done.stdout.startswith("here\nno verdict: "), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("here\nNo verdict: "), done.stderr
 
 
 @pytest.mark.parametrize("arguments", [PROMPT, ()], ids=["prompt", "closure"])

@@ -17,7 +17,7 @@ from plimsoll.api import InstallationError, Plan, amounts, command, installation
 REASON = why_no_plan()
 needs_planner = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 LLAMA = HOME / "tests" / "golden" / "models" / "llama.json"
-TIMES = ("seconds", "step_seconds")
+TIMES = ("seconds", "planner_step_seconds")
 
 
 def without_times(document):
@@ -37,8 +37,8 @@ def of_the_command(folder, *arguments):
     return json.loads(file.read_text()), done.stdout
 
 
-def sample(**changes):
-    """A minimal document of a plan."""
+def sample(only_just=False, sentence="Fits: 70 of 100 B used on a <G>, 30 B left.", **changes):
+    """The smallest document of a plan."""
     peak = {
         "active_bytes": 50,
         "allocated_bytes": 50,
@@ -56,8 +56,9 @@ def sample(**changes):
     cause = {"bytes": 30, "category": "Temp", "why": "why", "sentence": "30 B Temp: because.", "owners": owners}
     gpu = {"name": "<G>", "device_name": "G", "memory_bytes": 100, "compute_capability": "9.0", "multiprocessors": 1}
     document = {
-        "version": 1,
+        "version": 2,
         "fits": True,
+        "verdict": {"outcome": "fits", "only_just": only_just, "spare_bytes": 30, "sentence": sentence},
         "gpu": gpu,
         "model": {"name": "m", "parameters": 9},
         "job": {"gpus": 1},
@@ -329,22 +330,19 @@ def test_planning_needs_no_torch():
 # -- the object ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_prints_its_verdict_and_its_tables():
+def test_a_plan_has_the_verdict_of_its_document():
     fits = sample()
-    assert repr(fits) == "<Plan <m>: fits, 30 B to spare of 100 B>" and str(fits) == "the text\n"
+    assert repr(fits) == "<Plan <m>: Fits: 70 of 100 B used on a <G>, 30 B left.>" and str(fits) == "the text\n"
     assert fits.explain().splitlines() == [
-        "fits, 30 B to spare of 100 B.",
+        "Fits: 70 of 100 B used on a <G>, 30 B left.",
         "50 B active at the peak: step 1, backward, in layers.1.",
         "  30 B Temp: because.",
         "a <note>",
     ]
-    assert not fits.barely and sample(alloc_retries=2).barely
-    assert repr(sample(alloc_retries=2)) == "<Plan <m>: fits, barely, 30 B to spare of 100 B>"
+    assert fits.spare == 30 and fits.judgement.outcome == "fits"
+    assert not fits.barely and sample(only_just=True).barely
     assert fits.causes[0].owners == {"layers.1": 30} and fits.modules[0].at_peak == {"Temp": 30}
-    tall = {**fits.to_dict()["peak"], "device_bytes": 170}
-    assert repr(sample(fits=False, peak=tall)) == "<Plan <m>: does not fit, 70 B more than the card's 100 B>"
-    assert not sample(fits=False, alloc_retries=1).barely
-    assert repr(sample(fits=False)) == "<Plan <m>: does not fit on a card of 100 B>"
+    assert repr(sample(sentence="Does not fit.")) == "<Plan <m>: Does not fit.>"
     assert not hasattr(Plan, "__bool__")
 
 
@@ -362,7 +360,7 @@ def test_missing_values_are_reported_as_unknown():
     assert "  The model was not seen." in unknown.explain().splitlines()
     assert "The model was not seen." in unknown._repr_html_()
     assert "  Temp: 30 B." in sample(causes=None).explain().splitlines()
-    assert "  What was alive then is not known by cause." in sample(causes=None, peak=peak).explain()
+    assert "  The causes are not known." in sample(causes=None, peak=peak).explain()
 
 
 class Checked(html.parser.HTMLParser):

@@ -1,13 +1,18 @@
 """The documents of the commands match the schemas of docs/schema, and the schemas refuse wrong documents."""
 
+import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from json_schema import check, schema_of
+from json_schema import check, schema, schema_of
 
+from plimsoll import document_fields
+
+OUTCOMES = ["fits", "out of memory", "too little left", "script failed", "stopped", "no verdict", "not run"]
 HOME = Path(__file__).resolve().parents[3]
 GOLDEN = HOME / "tests" / "report" / "golden"
 
@@ -59,14 +64,18 @@ def test_golden_documents_match_their_schema(command, name):
     assert check(golden(name), command) == []
 
 
+def test_the_schema_of_all_documents_refers_to_each_of_them():
+    assert schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert [one["$ref"] for one in schema()["oneOf"]] == [f"#/$defs/{command}" for command in DOCUMENTS]
+
+
 def test_every_golden_document_is_checked():
     assert sorted(path.stem for path in GOLDEN.glob("*.json")) == sorted(sum(DOCUMENTS.values(), []))
 
 
 @pytest.mark.parametrize("command", DOCUMENTS)
 def test_schemas_are_strict(command):
-    schema = schema_of(f"{command}.schema.json")
-    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    schema = schema_of(command)
     for path, part in objects(schema, command):
         if "properties" in part:
             assert part["additionalProperties"] is False, path
@@ -84,9 +93,9 @@ def test_a_document_matches_the_schema_of_its_command_only(command):
 @pytest.mark.parametrize(
     "change, said",
     [
-        (lambda d: d.update(version=2), "$.version: 1 was expected"),
-        (lambda d: d.update(version=True), "$.version: 1 was expected"),
-        (lambda d: d.update(fits=1), "$.fits: 1 is not of type 'boolean'"),
+        (lambda d: d.update(version=1), "$.version: 2 was expected"),
+        (lambda d: d.update(version=True), "$.version: 2 was expected"),
+        (lambda d: d.update(fits=1), "$.fits: 1 is not of type 'boolean', 'null'"),
         (lambda d: d.update(extra=1), "$: Additional properties are not allowed ('extra' was unexpected)"),
         (lambda d: d.pop("ops"), "$: 'ops' is a required property"),
         (lambda d: d["peak"].update(active_bytes=-1), "$.peak.active_bytes: -1 is less than the minimum of 0"),
@@ -96,7 +105,6 @@ def test_a_document_matches_the_schema_of_its_command_only(command):
         (lambda d: d["job"].update(gpus=[8]), "$.job.gpus: [8] is not of type 'string', 'integer', 'number', 'boolean', 'null'"),
         (lambda d: d["steps"][0]["phases"]["forward"].pop("active_end_bytes"), "$.steps[0].phases.forward: 'active_end_bytes' is a required property"),
         (lambda d: d["modules"][1].update(name=None), "$.modules[1].name: None is not of type 'string'"),
-        (lambda d: d["before_steps"].update(step=0), "$.before_steps: Additional properties are not allowed ('step' was unexpected)"),
         (lambda d: d["oom"].pop("message"), "$.oom: 'message' is a required property"),
     ],
 )  # fmt: skip
@@ -111,8 +119,8 @@ def test_a_document_inside_another_is_checked_too():
     document["at_limit"]["peak"]["segments"] = None
     assert check(document, "fit") == ["$.at_limit.peak.segments: None is not of type 'integer'"]
     document = golden("fit")
-    document["binds"]["book"] = "cache"
-    assert check(document, "fit") == ["$.binds.book: 'cache' is not one of ['active', 'reserved', 'device', None]"]
+    document["at_limit"]["verdict"]["outcome"] = "maybe"
+    assert check(document, "fit") == [f"$.at_limit.verdict.outcome: 'maybe' is not one of {OUTCOMES}"]
 
 
 @pytest.mark.parametrize("command", DOCUMENTS)
@@ -129,3 +137,47 @@ def test_no_field_of_a_schema_may_be_missing_or_have_another_type(command):
         owner.clear()
         owner.update(kept)
     assert check(document, command) == []
+
+
+# -- one place for each name -----------------------------------------------------------------------------------------------
+
+# torch's statistics have these names too.
+NAMES_OF_TORCH = {"active_bytes", "allocated_bytes", "reserved_bytes"}
+# A GPU profile has this name too.
+NAMES_OF_PROFILES = {"memory_bytes"}
+
+
+def names_of_bytes() -> set[str]:
+    names: set[str] = set()
+    for definition in schema()["$defs"].values():
+        names.update(name for name in definition["properties"] if name.endswith("_bytes"))
+    return names
+
+
+def strings_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_a_name_of_bytes_stands_in_one_cpp_file_and_at_most_one_python_file():
+    names = names_of_bytes()
+    assert len(names) > 20
+    cpp: dict[str, set[str]] = {name: set() for name in names}
+    for file in (HOME / "src" / "plimsoll").rglob("*"):
+        if file.suffix in (".h", ".cpp") and "pretend" not in file.parts:
+            for name in names & set(re.findall(r'"(\w+_bytes)\\?"', file.read_text())):
+                cpp[name].add(file.name)
+    assert cpp == dict.fromkeys(names, {"fields.h"})
+    others = names - NAMES_OF_TORCH - NAMES_OF_PROFILES
+    for file in (HOME / "python" / "plimsoll").rglob("*.py"):
+        if file.name != "document_fields.py":
+            assert others.isdisjoint(strings_of(file)), file
+
+
+def test_the_fields_that_python_knows_are_those_of_the_schema():
+    definitions = {name: definition["properties"].keys() for name, definition in schema()["$defs"].items()}
+    assert document_fields.VERSION == 2
+    for name in ("gpu", "verdict", "peak", "phase", "step", "module", "oom", "other_device"):
+        assert set(getattr(document_fields, name.upper()).values()) == definitions[name], name
+    assert set(document_fields.REPORT.values()) == definitions["plan"] | definitions["run"]

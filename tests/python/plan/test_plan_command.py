@@ -34,9 +34,9 @@ def plimsoll(plimsoll_command, tmp_path):
 
 def test_the_verdict_is_the_first_line_and_the_exit_code(plimsoll):
     fits = plimsoll("plan", *SMALL)
-    assert fits.stdout.startswith("fits: ") and "The peak by module" in fits.stdout
+    assert fits.stdout.startswith("Fits: ") and "The peak by module" in fits.stdout
     small = plimsoll("plan", *SMALL, "--gpu-memory", "1050MiB", code=DOES_NOT_FIT)
-    assert small.stdout.startswith("does not fit: ") and "more than the card" in small.stdout.splitlines()[0]
+    assert small.stdout.startswith("Does not fit: needs ")
     assert plimsoll("plan", *SMALL, "--quiet").stdout.count("\n") == 1
     assert "\x1b" not in fits.stdout  # only terminals get colour
 
@@ -44,7 +44,7 @@ def test_the_verdict_is_the_first_line_and_the_exit_code(plimsoll):
 def test_a_document_matches_its_schema_and_can_be_compared(plimsoll, tmp_path):
     text = plimsoll("plan", *SMALL, "--json", "-")
     assert check(json.loads(text.stdout), "plan") == []
-    assert text.stderr.startswith("fits: ")
+    assert text.stderr.startswith("Fits: ")
     plimsoll("plan", *SMALL, "--json", "a.json")
     plimsoll("plan", *SMALL, "--checkpoint", "full", "--json", "b.json")
     report = json.loads((tmp_path / "a.json").read_text())

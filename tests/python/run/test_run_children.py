@@ -65,7 +65,7 @@ STARTED_BY = {
 def test_a_process_out_of_memory_fails_the_run(plimsoll_run, script, way):
     run = plimsoll_run(script(DYING + f"    {STARTED_BY[way]}\n"))
     assert run.code == 3, run.stderr
-    assert run.json["fits"] is False and "does not fit" in run.stdout
+    assert run.json["fits"] is False and "Does not fit" in run.stdout
     assert run.json["oom"]["requested_bytes"] == 4 << 30 and "out of memory" in run.json["oom"]["message"]
     assert run.json["oom"]["code"].startswith("try: kept = ") and run.json["ooms_handled"] == 0
 

@@ -72,7 +72,7 @@ def test_cuda_malloc_async_reports_the_request_and_the_bytes_on_the_device(plims
     parts = oom["device_parts"]
     assert 70 << 30 < parts["segments"] < 71 << 30 and parts["context"] > 0
     assert oom["device_free_bytes"] == oom["device_total_bytes"] - sum(parts.values()) < oom["requested_bytes"]
-    assert "20.00 GiB asked for" in run.stdout and "does not fit" in run.stdout
+    assert "20.00 GiB requested" in run.stdout and "Does not fit" in run.stdout
 
 
 def test_a_limit_that_the_script_sets_is_not_reported_as_the_devices(plimsoll_run, script):
@@ -117,7 +117,7 @@ def test_a_communicator_without_room_is_out_of_memory(plimsoll_run, script):
     run = plimsoll_run("--world-size", "8", name)
     check_full(run, "dist.all_reduce(a)", NCCL_BASE)
     assert run.json["oom"]["device_parts"]["nccl"] == 0
-    assert "192.00 MiB asked for" in run.stdout
+    assert "192.00 MiB requested" in run.stdout
 
 
 def test_a_library_handle_without_room_is_out_of_memory(plimsoll_run, script):

@@ -120,7 +120,7 @@ def test_a_terminal_shows_each_step_with_its_peaks_and_at_the_end_only_the_repor
     assert LINE.search("\n".join(shown.rows)) is None
     begin = shown.rows.index("loss 0")
     assert shown.rows[begin : begin + 4] == ["loss 0", "loss 1", "loss 2", ""]
-    assert shown.rows[begin + 4].startswith("fits: ")
+    assert shown.rows[begin + 4].startswith("Fits: ")
 
 
 def test_a_narrow_terminal_shows_only_the_report_at_the_end_too(on_terminal, script):

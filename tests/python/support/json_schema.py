@@ -1,4 +1,4 @@
-"""Documents of the commands against the JSON Schemas of docs/schema."""
+"""Documents of the commands against the JSON Schema in docs/schema."""
 
 import functools
 import json
@@ -8,28 +8,24 @@ import needs
 import pytest
 
 jsonschema = pytest.importorskip("jsonschema")
-referencing = pytest.importorskip("referencing")
 
-SCHEMAS = needs.HOME / "docs" / "schema"
-
-
-@functools.cache
-def schema_of(name: str) -> dict[str, Any]:
-    return json.loads((SCHEMAS / name).read_text())
+FILE = needs.HOME / "docs" / "schema" / "report.schema.json"
 
 
 @functools.cache
-def _registry() -> Any:
-    files = sorted(path.name for path in SCHEMAS.glob("*.json"))
-    return referencing.Registry().with_resources(
-        (name, referencing.Resource.from_contents(schema_of(name))) for name in files
-    )
+def schema() -> dict[str, Any]:
+    return json.loads(FILE.read_text())
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    return schema()["$defs"][command]
 
 
 def check(document: Any, command: str) -> list[str]:
-    """The errors of a document against the schema of this command, as `path: message`."""
-    validator = jsonschema.Draft202012Validator(schema_of(f"{command}.schema.json"), registry=_registry())
-    return [f"{error.json_path}: {error.message}" for error in map(_innermost, validator.iter_errors(document))]
+    """The defects of a document of this command, as `path: message`."""
+    one = {"$schema": schema()["$schema"], "$ref": f"#/$defs/{command}", "$defs": schema()["$defs"]}
+    errors = jsonschema.Draft202012Validator(one).iter_errors(document)
+    return [f"{error.json_path}: {error.message}" for error in map(_innermost, errors)]
 
 
 def _innermost(error: Any) -> Any:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from plimsoll.document_fields import OOM, written
 from plimsoll.run.contents.contents import Contents
 from plimsoll.run.contents.history import History, Snapshot
 from plimsoll.run.contents.lines import NO_FRAME, Line, is_user_file, line_or_backward
@@ -61,8 +62,8 @@ class Oom:
         try:
             self._note(device, requested, total, free)
         except Exception as error:  # the allocator is about to throw its own; ours must not take its place
-            book = {"device_free_bytes": free, "device_total_bytes": total, "phase": self._timeline.phase, "top": []}
-            self.last = {"device": device, "requested_bytes": requested, **book, "message": ""}
+            known = written(OOM, requested=requested, device_free=free, device_total=total, phase=self._timeline.phase)
+            self.last = {"device": device, **known}
             self._defects.note(f"Oom: {error!r}")
 
     def _note(self, device: int, requested: int, total: int, free: int) -> None:
@@ -78,20 +79,18 @@ class Oom:
     def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> dict[str, Any]:
         active, reserved = self._active_and_reserved(device)
         book = self._control.memory(device) if self._control is not None else None
-        return {
-            "device": device,
-            "requested_bytes": requested,
-            "device_free_bytes": free,
-            "device_total_bytes": total,
-            "step": self._timeline.step,
-            "phase": self._timeline.phase,
-            **line.as_record(),
-            "active_bytes": active,
-            "reserved_bytes": reserved,
-            "message": "",
-            "device_parts": book.parts if book is not None else {},
-            "top": [],
-        }
+        values = written(
+            OOM,
+            requested=requested,
+            device_free=free,
+            device_total=total,
+            step=self._timeline.step,
+            phase=self._timeline.phase,
+            active=active,
+            reserved=reserved,
+            device_parts=book.parts if book is not None else None,
+        )
+        return {"device": device, **values, **line.as_record()}
 
     def _active_and_reserved(self, device: int) -> tuple[int, int]:
         try:
@@ -151,8 +150,8 @@ class Oom:
         requested = refusal.asked if refusal is not None else stated.bytes if stated is not None else 0
         failure = self._describe(device, requested, total, free, _raised_at(error) or NO_FRAME)
         if refusal is not None:
-            failure["device_parts"] = refusal.parts
-            failure["device_free_bytes"] = total - sum(refusal.parts.values())
+            free = total - sum(refusal.parts.values())
+            failure.update(written(OOM, device_parts=refusal.parts, device_free=free))
         if self._history.started:
             self.last_snapshot = self._history.snapshot()
             failure["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups

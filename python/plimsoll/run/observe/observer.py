@@ -9,10 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from plimsoll import autograd_threads
+from plimsoll.document_fields import VERSION
 from plimsoll.run import pretend_control, record
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.progress import Progress
-from plimsoll.run.observe.session import NOTHING_SEEN, Session
+from plimsoll.run.observe.session import Session
 from plimsoll.run.process import processes
 from plimsoll.run.process.stop import EnoughSteps, Stop
 from plimsoll.run.settings import Settings
@@ -156,7 +157,8 @@ class Observer:
         autograd_threads.wait()
 
     def _write(self, complete: bool) -> None:
-        seen, steps = NOTHING_SEEN, "[]"
+        seen: dict[str, Any] = {}
+        steps = "[]"
         if self._session is not None:
             seen = self._session.record(complete, self._error)
             steps = self._defects.attempt_or("[]", self._session.steps_text)
@@ -164,7 +166,8 @@ class Observer:
 
     def _process_record(self, complete: bool) -> dict[str, Any]:
         return {
-            "version": record.VERSION,
+            "version": VERSION,
+            "command": "run",
             "complete": complete,
             "pid": self._pid,
             "main": self._settings.is_main,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from plimsoll.document_fields import OTHER_DEVICE, PEAK, REPORT, written
 from plimsoll.run import record
 from plimsoll.run.attribution import Attribution
 from plimsoll.run.contents import snapshot
@@ -133,8 +134,7 @@ class Session:
 
     def record(self, complete: bool, error: BaseException | None) -> dict[str, Any]:
         attempt_or = self._defects.attempt_or
-        result = dict(NOTHING_SEEN)
-        result.update(attempt_or({}, self._memory_record, complete))
+        result: dict[str, Any] = attempt_or({}, self._memory_record, complete)
         result.update(attempt_or({}, self._work_record))
         result["ooms_handled"] = self._oom.count
         failure = attempt_or(None, self._oom.failure, error) if complete else None
@@ -147,82 +147,59 @@ class Session:
         device = self.fullest_device()
         index = device if device is not None else 0
         timeline = self.timeline
-        result: dict[str, Any] = {
-            "device": index,
-            "peak": self._peak_record(index),
-            "finished_steps": timeline.done_steps,
-            "before_steps": record.phases_record(timeline.before, index),
-            "after_steps": record.phases_record(timeline.after, index),
-            "alloc_retries": self.peaks.devices[index].retries.value if index in self.peaks.devices else 0,
-            "other_devices": [
-                {"device": other, "reserved_peak_bytes": book.reserved_peak}
+        peak = self._peak(index)
+        result = written(
+            REPORT,
+            device=index,
+            peak=written(PEAK, **peak),
+            finished_steps=timeline.done_steps,
+            before_steps=record.step_record(timeline.before, index),
+            after_steps=record.step_record(timeline.after, index),
+            alloc_retries=self.peaks.devices[index].retries.value if index in self.peaks.devices else 0,
+            other_devices=[
+                written(OTHER_DEVICE, device=other, reserved=book.reserved_peak)
                 for other, book in sorted(self.peaks.devices.items())
                 if other != index
             ],
-        }
+        )
         if complete:
-            told = self._defects.attempt_or({}, self._attribution.record, index, result["peak"]["active_bytes"])
+            told = self._defects.attempt_or({}, self._attribution.record, index, peak["active"])
             result["peak"].update(told.pop("peak", {}))
             result.update(told)
         alive = self._contents.alive_at_peak(index) if complete else None
         if alive is not None:
-            result["top"] = alive.groups[: self._settings.top]
-            result["top_total_bytes"] = alive.active_bytes
+            result.update(written(REPORT, top=alive.groups[: self._settings.top], top_total=alive.active_bytes))
         return result
 
-    def _peak_record(self, index: int) -> dict[str, Any]:
+    def _peak(self, index: int) -> dict[str, Any]:
+        """The peak by the short names of document_fields.PEAK."""
         book = self.peaks.devices.get(index)
         highest = self.timeline.highest.get(index)
-        result: dict[str, Any] = {
-            "active_bytes": book.active_peak if book else 0,
-            "allocated_bytes": book.allocated_peak if book else 0,
-            "reserved_bytes": book.reserved_peak if book else 0,
+        reserved = book.reserved_peak if book else 0
+        device = self._control.memory(index) if self._control is not None else None
+        parts = (
+            (device.segments_peak, device.context_peak, device.nccl_peak, device.handles_peak)
+            if device
+            else (reserved, 0, 0, 0)
+        )
+        return {
+            "active": book.active_peak if book else 0,
+            "allocated": book.allocated_peak if book else 0,
+            "reserved": reserved,
+            "device": device.peak if device else reserved,
             "segments": book.segments_peak if book else 0,
             "step": highest.step if highest else None,
             "phase": highest.phase if highest else "other",
+            "device_parts": dict(zip(("segments", "context", "nccl", "handles"), parts)),
         }
-        device = self._control.memory(index) if self._control is not None else None
-        if device is None:
-            parts = {"segments": result["reserved_bytes"], "context": 0, "nccl": 0, "handles": 0}
-            return {**result, "device_bytes": result["reserved_bytes"], "device_parts": parts}
-        parts = {
-            "segments": device.segments_peak,
-            "context": device.context_peak,
-            "nccl": device.nccl_peak,
-            "handles": device.handles_peak,
-        }
-        return {**result, "device_bytes": device.peak, "device_parts": parts}
 
     def _work_record(self) -> dict[str, Any]:
         known = self._control
         lines: list[dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
-        return {
-            "host_pinned_bytes": known.host_pinned_peak() if known is not None else 0,
-            "read_backs": known.read_backs() if known is not None else 0,
-            "read_back_lines": lines,
-            "unpretended": known.unpretended() if known is not None else [],
-        }
-
-
-NOTHING_SEEN: dict[str, Any] = {
-    "device": 0,
-    "peak": {
-        **dict.fromkeys(("active_bytes", "allocated_bytes", "reserved_bytes", "device_bytes", "segments"), 0),
-        "step": None,
-        "phase": "other",
-        "device_parts": dict.fromkeys(("segments", "context", "nccl", "handles"), 0),
-    },
-    "finished_steps": 0,
-    "before_steps": None,
-    "after_steps": None,
-    "top": [],
-    "top_total_bytes": 0,
-    "host_pinned_bytes": 0,
-    "read_backs": 0,
-    "read_back_lines": [],
-    "unpretended": [],
-    "oom": None,
-    "ooms_handled": 0,
-    "alloc_retries": 0,
-    "other_devices": [],
-}
+        return written(
+            REPORT,
+            host_pinned=known.host_pinned_peak() if known is not None else 0,
+            read_backs=known.read_backs() if known is not None else 0,
+            read_back_lines=lines,
+            unpretended=known.unpretended() if known is not None else [],
+        )

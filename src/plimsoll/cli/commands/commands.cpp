@@ -11,8 +11,9 @@
 
 // The list of commands. To add one, write commands/NAME_command.cpp, which defines `Command NAME_command()` with the
 // flags, the help and the run of the command, and add its line here.
-#define PLIMSOLL_COMMANDS(command) \
-  command(plan) command(explain) command(fit) command(sweep) command(compare) command(run) command(models) command(gpus)
+#define PLIMSOLL_COMMANDS(command)                                                                         \
+  command(plan) command(explain) command(fit) command(sweep) command(compare) command(run) command(models) \
+      command(gpus) command(schema)
 
 namespace plimsoll::cli {
 

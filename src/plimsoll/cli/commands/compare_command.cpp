@@ -8,7 +8,7 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/report/comparison.h"
-#include "plimsoll/report/json_reader.h"
+#include "plimsoll/report/document.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -28,7 +28,7 @@ CommandShape compare_shape() {
               "  plimsoll compare a.json b.json"};
 }
 
-report::ComparedReport read_document(const std::string& file) {
+report::NamedReport read_document(const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw InvalidArgument("no such document: " + file);
   if (fs::is_directory(file, error)) throw InvalidArgument(file + " is a folder: name a document in it");
@@ -38,7 +38,7 @@ report::ComparedReport read_document(const std::string& file) {
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!stream && stream.gcount() == 0 && !stream.eof()) throw InvalidArgument("cannot read the document " + file);
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  return report::compared_from_json(text, file);
+  return {.name = file, .report = report::report_from_json(text, file)};
 }
 
 int run_compare(const CommandWords& words, const Context& context) {

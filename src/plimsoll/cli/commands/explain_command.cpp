@@ -7,7 +7,7 @@
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
 #include "plimsoll/cli/search/changes.h"
-#include "plimsoll/report/text/plan_explanation.h"
+#include "plimsoll/report/text/explanation.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -51,13 +51,13 @@ int explain(const ExplainOptions& options, const Context& context) {
       progress.show(++done, requests.size(), index == 0 ? "the job" : changes[index - 1].text);
     });
   }
-  const report::PlanReport report = report_or_throw(std::move(outcomes.at(0)));
+  const report::Report report = report_or_throw(std::move(outcomes.at(0)));
   std::vector<report::Saving> savings;
   for (std::size_t i = 1; i < outcomes.size(); ++i) {
     savings.push_back({.change = changes[i - 1].text, .result = outcomes[i].report, .failure = outcomes[i].error});
   }
   streams.out << report::explanation_text(report, savings, text_options(options.report, streams)) << std::flush;
-  return report.fits() ? kExitFits : kExitDoesNotFit;
+  return report.fits() == true ? kExitFits : kExitDoesNotFit;
 }
 
 int run_explain(const CommandWords& words, const Context& context) {

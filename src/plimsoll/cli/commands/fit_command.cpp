@@ -11,6 +11,7 @@
 #include "plimsoll/cli/search/fit_candidates.h"
 #include "plimsoll/cli/search/fit_search.h"
 #include "plimsoll/job/values.h"
+#include "plimsoll/report/document.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -8,6 +8,8 @@
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/output_file.h"
 #include "plimsoll/cli/progress.h"
+#include "plimsoll/report/document.h"
+#include "plimsoll/report/text/report_text.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -62,7 +64,7 @@ int plan(const PlanOptions& options, const Context& context) {
   tell_about_file(options.job, read.file, options.report.quiet, streams.err);
 
   PlanRequest request = request_for(read.job, installation, options.report.depth);
-  report::PlanReport report;
+  report::Report report;
   {
     // Ends before the report is printed, so that a closed pipe leaves no process and no file behind.
     const auto planning = start(1);
@@ -79,7 +81,7 @@ int plan(const PlanOptions& options, const Context& context) {
   write_document(options.report.json, [&] { return report::to_json(report); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
   text_stream(streams, aside) << report::to_text(report, text_options(options.report, streams, aside)) << std::flush;
-  return report.fits() ? kExitFits : kExitDoesNotFit;
+  return report.fits() == true ? kExitFits : kExitDoesNotFit;
 }
 
 int run_plan(const CommandWords& words, const Context& context) {

@@ -14,10 +14,13 @@
 #include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/cli/process/environment.h"
 #include "plimsoll/cli/run_options.h"
+#include "plimsoll/cli/run_settings.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/values.h"
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/document.h"
+#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -151,13 +154,14 @@ void check_usage(const fs::path& record_folder) {
 
 bool json_to_stdout(const RunOptions& options) { return options.json == "-"; }
 
-report::RunReport known_before(const RunOptions& options, const pretend::Profile& profile) {
-  report::RunReport report;
+report::Report known_before(const RunOptions& options, const pretend::Profile& profile) {
+  report::Report report;
   report.gpu = job::gpu_of(profile);
-  report.gpus_per_node = static_cast<int>(cards_per_node(options));
-  report.world_size = static_cast<int>(options.world_size);
-  report.rank = static_cast<int>(options.rank);
-  report.script = options.is_module ? "-m " + options.script : options.script;
+  report::ScriptRun& run = report.subject.emplace<report::ScriptRun>();
+  run.gpus_per_node = cards_per_node(options);
+  run.world_size = options.world_size;
+  run.rank = options.rank;
+  run.script = options.is_module ? "-m " + options.script : options.script;
   return report;
 }
 
@@ -172,7 +176,7 @@ std::vector<std::string> command_line(const RunOptions& options, const Interpret
 
 /// Writes the files that the user asked for. A failure is reported, and does not change the exit code: that is the
 /// script's.
-void write_outputs(const RunOptions& options, const report::RunReport& report, const fs::path& snapshot,
+void write_outputs(const RunOptions& options, const report::Report& report, const fs::path& snapshot,
                    const Streams& streams) {
   try {
     if (json_to_stdout(options)) {
@@ -193,19 +197,20 @@ void write_outputs(const RunOptions& options, const report::RunReport& report, c
   }
 }
 
-void print_report(const RunOptions& options, const report::RunReport& report, const Streams& streams) {
+void print_report(const RunOptions& options, const report::Report& report, const Streams& streams) {
   if (options.quiet) return;
   const bool aside = json_to_stdout(options);
   const report::TextOptions text{.colour = aside ? streams.err_colour : streams.out_colour,
-                                 .top = static_cast<std::size_t>(options.top),
                                  .depth = static_cast<std::size_t>(options.depth),
+                                 .top = static_cast<std::size_t>(options.top),
                                  .explain = options.explain};
   (aside ? streams.err : streams.out) << "\n" << report::to_text(report, text) << std::flush;
 }
 
 /// Most scripts import more than torch, and Plimsoll's own interpreter does not have it.
-void hint_at_python(const RunOptions& options, const report::RunReport& report, const Streams& streams) {
-  if (options.python || !report.error || report.error->type != "ModuleNotFoundError") return;
+void hint_at_python(const RunOptions& options, const report::Report& report, const Streams& streams) {
+  const std::optional<report::ScriptError>& error = report.script()->error;
+  if (options.python || !error || error->type != "ModuleNotFoundError") return;
   streams.err << "plimsoll: the script needs a package that Plimsoll's own Python does not have. Name the interpreter "
                  "that you train with: plimsoll run --python /path/to/python script.py\n";
 }
@@ -242,11 +247,12 @@ int run_script(const RunOptions& options, const Context& context) {
   check_usage(records);
   const Records found = read_records(records);
   for (const std::string& complaint : found.complaints) streams.err << "plimsoll: " << complaint << "\n";
-  const report::RunReport report = merge(found.records, known_before(options, profile), exit);
+  report::Report report = merge(found.records, known_before(options, profile), exit);
+  report.verdict = report::verdict_of(report);
   hint_at_python(options, report, streams);
   write_outputs(options, report, snapshot, streams);
   print_report(options, report, streams);
-  return report.out_of_memory() ? kExitDoesNotFit : report.exit_code;
+  return report.fits() == false ? kExitDoesNotFit : exit.exit_code;
 }
 
 int run_run(const CommandWords& words, const Context& context) { return run_script(read_run_options(words), context); }

@@ -9,7 +9,7 @@
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
 #include "plimsoll/cli/search/sweep_rows.h"
-#include "plimsoll/report/sweep.h"
+#include "plimsoll/report/document.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -60,7 +60,7 @@ std::vector<report::SweepRow> run_rows(const SweepJobs& jobs, const SweepOptions
   std::size_t done = 0;
   std::size_t fitting = 0;
   std::vector<PlanOutcome> outcomes = planning.run(requests, [&](std::size_t, const PlanOutcome& outcome) {
-    fitting += outcome.report && outcome.report->fits() ? 1 : 0;
+    fitting += outcome.report && outcome.report->fits() == true ? 1 : 0;
     progress.show(++done, requests.size(), std::to_string(fitting) + " fit");
   });
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -92,7 +92,7 @@ int sweep(const SweepOptions& options, const Context& context) {
   text_stream(streams, aside) << report::to_text(sweep, text_options(options.report, streams, aside)) << std::flush;
   const bool any = std::any_of(sweep.rows.begin(), sweep.rows.end(), [](const auto& row) { return row.result; });
   const bool fits = std::any_of(sweep.rows.begin(), sweep.rows.end(),
-                                [](const auto& row) { return row.result && row.result->fits(); });
+                                [](const auto& row) { return row.result && row.result->fits() == true; });
   return fits ? kExitFits : any ? kExitDoesNotFit : kExitFailed;
 }
 

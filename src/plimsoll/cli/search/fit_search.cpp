@@ -11,13 +11,13 @@ namespace plimsoll::cli {
 namespace {
 
 using report::Fit;
-using report::PlanReport;
+using report::Report;
 
 /// More at once would be wasted: most of them lie beyond the limit, and jobs that do not fit take the longest.
 constexpr std::size_t kMostAtOnce = 4;
 
 /// The report of a run, where failures name the value that they came with.
-PlanReport report_at(const std::string& what, std::int64_t value, PlanOutcome outcome) {
+Report report_at(const std::string& what, std::int64_t value, PlanOutcome outcome) {
   outcome.error = "with --" + what + " " + std::to_string(value) + ": " + outcome.error;
   return report_or_throw(std::move(outcome));
 }
@@ -81,10 +81,11 @@ class BoundSearch {
     bool met_border = false;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::int64_t value = question_.candidates.value(places[i]);
-      PlanReport report = report_at(question_.what, value, std::move(outcomes.at(i)));
-      fit_.probes.push_back({value, report.fits()});
+      Report report = report_at(question_.what, value, std::move(outcomes.at(i)));
+      const bool fits = report.fits() == true;
+      fit_.probes.push_back({value, fits});
       if (met_border) continue;
-      met_border = report.fits() != is_maximum();
+      met_border = fits != is_maximum();
       (met_border ? above_ : below_) = places[i];
       (met_border ? above_report_ : below_report_) = std::move(report);
     }
@@ -108,8 +109,8 @@ class BoundSearch {
   std::int64_t at_once_;
   std::int64_t below_ = -1;
   std::int64_t above_;
-  std::optional<PlanReport> below_report_;
-  std::optional<PlanReport> above_report_;
+  std::optional<Report> below_report_;
+  std::optional<Report> above_report_;
   Fit fit_;
 };
 

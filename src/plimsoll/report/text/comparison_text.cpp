@@ -12,14 +12,15 @@ namespace {
 
 constexpr std::size_t kMostModules = 12;
 
-std::string verdict_of(const ComparedReport& report) {
-  if (!report.fits) return "has no verdict";
-  return *report.fits ? "fits" : "does not fit";
+std::string words_of(const NamedReport& side) {
+  const std::optional<bool> fits = side.report.fits();
+  if (!fits) return "has no verdict";
+  return *fits ? "fits" : "does not fit";
 }
 
 std::string headline(const Comparison& comparison, const Amounts& amounts, Colour colour) {
-  const Bytes a = comparison.a.peak.device;
-  const Bytes b = comparison.b.peak.device;
+  const Bytes a = comparison.a.report.peak.device;
+  const Bytes b = comparison.b.report.peak.device;
   std::string text = "B takes ";
   if (a == b) {
     text += "as much as A on the device book: " + amounts(a);
@@ -27,24 +28,26 @@ std::string headline(const Comparison& comparison, const Amounts& amounts, Colou
     text += amounts(std::max(a, b) - std::min(a, b)) + (a < b ? " more" : " less") +
             " than A on the device book: " + amounts(b) + " instead of " + amounts(a);
   }
-  const std::string verdicts = "A " + verdict_of(comparison.a) + ", B " + verdict_of(comparison.b);
-  const Ink ink = comparison.b.fits == true ? Ink::kGood : comparison.b.fits == false ? Ink::kBad : Ink::kWarning;
+  const std::string verdicts = "A " + words_of(comparison.a) + ", B " + words_of(comparison.b);
+  const std::optional<bool> fits = comparison.b.report.fits();
+  const Ink ink = fits == true ? Ink::kGood : fits == false ? Ink::kBad : Ink::kWarning;
   return text + "; " + paint(verdicts, ink, colour) + "\n";
 }
 
-std::string unattributed(const ComparedReport& report) {
+std::string unattributed(const Report& report) {
   const std::string why = report.attribution.empty() ? "" : ": " + without_orders(report.attribution);
   return "     " + wrapped("its categories and modules are not known" + why, 115, "     ") + "\n";
 }
 
-std::string side(const char* letter, const ComparedReport& report) {
-  return std::string("  ") + letter + ": " + report.name + " (" + report.command +
-         (report.plan ? " of " + without_orders(report.plan->model.name) : "") + " on " +
+std::string side(const char* letter, const NamedReport& side) {
+  const Report& report = side.report;
+  const PlannedJob* job = report.planned();
+  return std::string("  ") + letter + ": " + side.name + " (" +
+         (job != nullptr ? "plan of " + without_orders(job->model.name) : "run") + " on " +
          without_orders(report.gpu.name) + ", " + format_bytes(report.gpu.memory) + ")\n" +
          // A plan that does not fit is run again on a larger card; a script is not.
-         (report.command == "run" && report.fits != true ? "     its numbers are of what it did until it ended\n"
-                                                         : "") +
-         (report.is_attributed ? "" : unattributed(report));
+         (job == nullptr && report.fits() != true ? "     its values end where the script ended\n" : "") +
+         (report.is_attributed() ? "" : unattributed(report));
 }
 
 std::string value_of(const JobValue& value) {
@@ -52,10 +55,10 @@ std::string value_of(const JobValue& value) {
 }
 
 std::string setting_table(const Comparison& comparison) {
-  if (!comparison.plans) return "";
-  if (comparison.settings.empty()) return "\nNo setting differs\n";
+  if (!comparison.settings) return "";
+  if (comparison.settings->empty()) return "\nNo setting differs\n";
   Table table({{"setting"}, {"A"}, {"B"}});
-  for (const SettingChange& change : comparison.settings) {
+  for (const SettingChange& change : *comparison.settings) {
     table.add({without_orders(change.name), value_of(change.a), value_of(change.b)});
   }
   return "\nSettings that differ\n" + table.render();
@@ -97,7 +100,8 @@ std::string all_changes(const std::vector<BytesChange>& changes, const std::stri
 }
 
 std::string category_table(const Comparison& comparison, const Amounts& amounts) {
-  std::vector<BytesChange> changed = comparison.categories;
+  if (!comparison.categories) return "";
+  std::vector<BytesChange> changed = *comparison.categories;
   const std::size_t same = std::erase_if(changed, [](const BytesChange& change) { return change.difference() == 0; });
   std::string text = all_changes(changed, "category", "Categories at the peak", amounts);
   if (same > 0 && !text.empty())
@@ -107,7 +111,8 @@ std::string category_table(const Comparison& comparison, const Amounts& amounts)
 }
 
 std::string largest_modules(const Comparison& comparison, std::size_t depth, const Amounts& amounts) {
-  std::vector<BytesChange> changes = comparison.modules;
+  if (!comparison.modules) return "";
+  std::vector<BytesChange> changes = *comparison.modules;
   std::erase_if(changes,
                 [&](const BytesChange& change) { return change.name.empty() || depth_of(change.name) > depth; });
   std::vector<NamedRow> named;
@@ -139,15 +144,15 @@ std::string largest_modules(const Comparison& comparison, std::size_t depth, con
 
 }  // namespace
 
-std::string to_text(const Comparison& comparison, const PlanTextOptions& options) {
+std::string to_text(const Comparison& comparison, const TextOptions& options) {
   const Amounts amounts(options.unit);
   std::string text = headline(comparison, amounts, options.colour);
   if (options.quiet) return text;
   text += side("A", comparison.a) + side("B", comparison.b);
-  if (!comparison.attributed) {
+  if (!comparison.categories) {
     text += "  Only verdict, books and phases are compared.\n";
-  } else if (!comparison.plans) {
-    text += "  Settings are not compared: a run's are its script's.\n";
+  } else if (!comparison.settings) {
+    text += "  Settings are not compared: the report of a run does not have them.\n";
   }
   return text + setting_table(comparison) + all_changes(comparison.books, "book", "The three books", amounts) +
          category_table(comparison, amounts) +

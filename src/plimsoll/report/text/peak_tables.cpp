@@ -21,17 +21,11 @@ std::string books_table(const Peak& peak, Bytes card, const Amounts& amounts) {
   return table.render();
 }
 
-std::string peak_moment_in_full(const AttributedPeak& peak, const std::string& without_module) {
-  std::string text = moment(peak.step, peak.phase);
-  if (!peak.module.empty()) {
-    text += ", module " + peak.module;
-  } else if (!without_module.empty() && (peak.phase == "forward" || peak.phase == "backward")) {
-    text += ", " + without_module;
-  }
-  return peak.stage.empty() ? text : text + " (" + peak.stage + ")";
+std::string peak_moment(const Peak& peak) {
+  return moment(peak.step, peak.phase) + (peak.module.empty() ? "" : ", " + peak.module);
 }
 
-std::string peak_by_category(const AttributedPeak& peak, const std::string& when, const Amounts& amounts) {
+std::string peak_by_category(const Peak& peak, const std::string& when, const Amounts& amounts) {
   std::string text = "\nThe peak: " + when + "\n";
   Table table({{"category"}, {"bytes", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
   for (const CategoryBytes& entry : peak.categories) {

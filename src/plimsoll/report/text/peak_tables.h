@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 #include "plimsoll/report/text/amounts.h"
 #include "plimsoll/report/text/step_rows.h"
 
@@ -12,13 +12,11 @@ namespace plimsoll::report {
 /// The three books at their highest, beside the card, and what the device's consists of.
 std::string books_table(const Peak& peak, Bytes card, const Amounts& amounts);
 
-/// "step 1, backward, module layers.31 (pre-backward)". `without_module` stands in the module's place where there is
-/// none and a model was at work.
-std::string peak_moment_in_full(const AttributedPeak& peak, const std::string& without_module);
+/// The peak by category, after an empty line and a heading with `when`; only the heading if no categories are known.
+std::string peak_by_category(const Peak& peak, const std::string& when, const Amounts& amounts);
 
-/// What was there at the peak by category, after an empty line and a heading with `when`; without categories that
-/// heading alone.
-std::string peak_by_category(const AttributedPeak& peak, const std::string& when, const Amounts& amounts);
+/// "step 1, backward, layers.31"
+std::string peak_moment(const Peak& peak);
 
 /// Peaks by step under a heading, after an empty line; "" without rows.
 std::string step_table(const std::vector<StepRow>& rows, const Amounts& amounts);

@@ -60,11 +60,6 @@ void add_steps(const std::vector<StepPeaks>& steps, std::size_t limit, std::vect
 
 }  // namespace
 
-bool StepPeaks::same_peaks(const StepPeaks& other) const {
-  return active_peak == other.active_peak && allocated_peak == other.allocated_peak &&
-         reserved_peak == other.reserved_peak && phases == other.phases;
-}
-
 std::vector<StepRow> step_rows(const std::optional<StepPeaks>& before, const std::vector<StepPeaks>& steps,
                                const std::optional<StepPeaks>& after, std::size_t limit) {
   std::vector<StepRow> rows;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/report/run_report.h"
+#include "plimsoll/report/report.h"
 
 namespace plimsoll::report {
 
@@ -16,14 +16,11 @@ struct StepRow {
   std::map<std::string, Bytes> active_by_phase;
 };
 
-/// The rows for a report's steps. Consecutive steps with the same peaks share one; where that leaves more than
-/// `limit` rows of steps, those in the middle become one with the highest of their numbers.
+/// The rows for the steps of a report. Consecutive steps with the same peaks share a row. If more than `limit` rows are
+/// left, those in the middle become one row with their highest values.
 /// REQUIRES: limit >= 4.
 std::vector<StepRow> step_rows(const std::optional<StepPeaks>& before, const std::vector<StepPeaks>& steps,
                                const std::optional<StepPeaks>& after, std::size_t limit = 20);
-inline std::vector<StepRow> step_rows(const RunReport& report, std::size_t limit = 20) {
-  return step_rows(report.before_steps, report.steps, report.after_steps, limit);
-}
 
 /// The phases that occur in `rows`: forward, backward, optimizer, other, then any others by name.
 std::vector<std::string> phases_of(const std::vector<StepRow>& rows);

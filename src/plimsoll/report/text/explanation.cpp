@@ -1,21 +1,22 @@
-#include "plimsoll/report/text/plan_explanation.h"
+#include "plimsoll/report/text/explanation.h"
 
 #include <algorithm>
 
-#include "plimsoll/report/plan_verdict.h"
+#include "plimsoll/report/text/amounts.h"
 #include "plimsoll/report/text/causes.h"
-#include "plimsoll/report/text/plan_subject.h"
+#include "plimsoll/report/text/subject.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
 namespace {
 
-/// A job that barely fits fills the card whatever it needs: there only the active book tells.
-bool is_squeezed(const PlanReport& report) { return report.fits() && report.alloc_retries > 0; }
+/// A job that flushes the cache fills the card in any case: only the active book shows a saving.
+bool is_squeezed(const Report& report) { return report.fits() == true && report.alloc_retries > 0; }
 
-Bytes measured(const PlanReport& report, bool active) { return active ? report.peak.active : report.peak.device; }
+Bytes measured(const Report& report, bool active) { return active ? report.peak.active : report.peak.device; }
 
-std::string savings_table(const PlanReport& report, const std::vector<const Saving*>& useful, const Amounts& amounts) {
-  if (useful.empty()) return "  None of the changes that were tried saves memory.\n";
+std::string savings_table(const Report& report, const std::vector<const Saving*>& useful, const Amounts& amounts) {
+  if (useful.empty()) return "  No change that was tried saves memory.\n";
   Table table({{"change"},
                {"saves", Align::kRight},
                {"device", Align::kRight},
@@ -24,23 +25,22 @@ std::string savings_table(const PlanReport& report, const std::vector<const Savi
                {"verdict"},
                {""}});
   for (const Saving* saving : useful) {
-    const PlanReport& after = *saving->result;
+    const Report& after = *saving->result;
     const bool active = is_squeezed(report);
     table.add({saving->change, amounts(measured(report, active) - measured(after, active)), amounts(after.peak.device),
-               amounts(after.peak.reserved), amounts(after.peak.active), verdict_words(verdict_of(after)),
-               spare_or_short(after, amounts)});
+               amounts(after.peak.reserved), amounts(after.peak.active), verdict_words(after.verdict),
+               spare_words(after.verdict, amounts)});
   }
   return table.render();
 }
 
 }  // namespace
 
-std::string explanation_text(const PlanReport& report, const std::vector<Saving>& savings,
-                             const PlanTextOptions& options) {
+std::string explanation_text(const Report& report, const std::vector<Saving>& savings, const TextOptions& options) {
   const Amounts amounts(options.unit);
   std::string text = verdict_line(report, amounts, options.colour);
   if (options.quiet) return text;
-  text += why_it_does_not_fit(report, amounts) + subject(report) +
+  text += why_it_does_not_fit(report, amounts) + subject_lines(report) +
           cause_list(report.causes, report.peak.active, peak_moment_in_full(report), amounts);
   if (savings.empty() || report.is_cut_short()) return text;
 
@@ -60,8 +60,9 @@ std::string explanation_text(const PlanReport& report, const std::vector<Saving>
   };
   std::stable_sort(useful.begin(), useful.end(), by_need);
   std::stable_sort(useless.begin(), useless.end(), by_need);
-  text += std::string("\nWhat one change alone saves on the ") + (active ? "active" : "device") +
-          " book; each was run" + (active ? " (a job that barely fits fills the card whatever it needs)\n" : "\n") +
+  text += std::string("\nSavings of one change on the ") + (active ? "active" : "device") +
+          " book; each change was run" +
+          (active ? " (a job that flushes the cache fills the card in any case)\n" : "\n") +
           savings_table(report, useful, amounts);
   if (!useless.empty()) {
     std::string list = "No help:";
