@@ -17,8 +17,8 @@ class NameTable {
  public:
   /// `what` is the plural for messages.
   NameTable(std::string_view what, std::size_t limit, std::span<const std::string_view> built_in);
-  NameTable(NameTable&&) = default;
-  NameTable& operator=(NameTable&&) = default;
+  NameTable(NameTable&&) noexcept = default;
+  NameTable& operator=(NameTable&&) noexcept = default;
 
   struct Interned {
     std::size_t index;
