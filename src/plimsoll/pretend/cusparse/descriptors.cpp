@@ -51,14 +51,6 @@ int make_compressed(SparseMatrix** out, int format, std::int64_t rows, std::int6
   return make(out, matrix);
 }
 
-int set_pointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
-  if (!alive(matrix)) return kInvalidValue;
-  matrix->offsets = offsets;
-  matrix->indices = indices;
-  matrix->values = values;
-  return kSuccess;
-}
-
 int set_batch(SparseMatrix* matrix, int batch_count) {
   if (!alive(matrix) || batch_count < 1) return kInvalidValue;
   matrix->batch_count = batch_count;
@@ -82,9 +74,9 @@ int* attribute_of(SparseMatrix* matrix, int attribute, const void* data, std::si
                            index_base, value_type);                                                                \
   }
 PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateCsr, kCsr)
-PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateConstCsr, kCsr)
 PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateCsc, kCsc)
-PLIMSOLL_CUSPARSE_COMPRESSED(cusparseCreateConstCsc, kCsc)
+PLIMSOLL_ALIAS(cusparseCreateConstCsr, cusparseCreateCsr);
+PLIMSOLL_ALIAS(cusparseCreateConstCsc, cusparseCreateCsc);
 
 PLIMSOLL_API int cusparseCreateCoo(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
                                    void* row_indices, void* col_indices, void* values, int indices_type, int index_base,
@@ -93,12 +85,7 @@ PLIMSOLL_API int cusparseCreateCoo(SparseMatrix** out, std::int64_t rows, std::i
                          index_base, value_type);
 }
 
-PLIMSOLL_API int cusparseCreateConstCoo(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
-                                        void* row_indices, void* col_indices, void* values, int indices_type,
-                                        int index_base, int value_type) {
-  return cusparseCreateCoo(out, rows, cols, nnz, row_indices, col_indices, values, indices_type, index_base,
-                           value_type);
-}
+PLIMSOLL_ALIAS(cusparseCreateConstCoo, cusparseCreateCoo);
 
 PLIMSOLL_API int cusparseCreateBsr(SparseMatrix** out, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
                                    std::int64_t row_block, std::int64_t col_block, void* offsets, void* indices,
@@ -115,16 +102,14 @@ PLIMSOLL_API int cusparseCreateBsr(SparseMatrix** out, std::int64_t rows, std::i
 PLIMSOLL_API int cusparseDestroySpMat(SparseMatrix* matrix) { return destroy(matrix); }
 
 PLIMSOLL_API int cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
-  return set_pointers(matrix, offsets, indices, values);
+  if (!alive(matrix)) return kInvalidValue;
+  matrix->offsets = offsets;
+  matrix->indices = indices;
+  matrix->values = values;
+  return kSuccess;
 }
-
-PLIMSOLL_API int cusparseCscSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
-  return set_pointers(matrix, offsets, indices, values);
-}
-
-PLIMSOLL_API int cusparseCooSetPointers(SparseMatrix* matrix, void* rows, void* columns, void* values) {
-  return set_pointers(matrix, rows, columns, values);
-}
+PLIMSOLL_ALIAS(cusparseCscSetPointers, cusparseCsrSetPointers);
+PLIMSOLL_ALIAS(cusparseCooSetPointers, cusparseCsrSetPointers);
 
 PLIMSOLL_API int cusparseCsrSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*offsets_stride*/,
                                             std::int64_t /*columns_values_stride*/) {
@@ -203,10 +188,7 @@ PLIMSOLL_API int cusparseCreateDnMat(DenseMatrix** out, std::int64_t rows, std::
   return make(out, DenseMatrix{{}, rows, cols, leading_dimension, values, value_type, order});
 }
 
-PLIMSOLL_API int cusparseCreateConstDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
-                                          std::int64_t leading_dimension, void* values, int value_type, int order) {
-  return cusparseCreateDnMat(out, rows, cols, leading_dimension, values, value_type, order);
-}
+PLIMSOLL_ALIAS(cusparseCreateConstDnMat, cusparseCreateDnMat);
 
 PLIMSOLL_API int cusparseDestroyDnMat(DenseMatrix* matrix) { return destroy(matrix); }
 
@@ -241,9 +223,7 @@ PLIMSOLL_API int cusparseCreateDnVec(DenseVector** out, std::int64_t entries, vo
   return make(out, DenseVector{{}, entries, values, value_type});
 }
 
-PLIMSOLL_API int cusparseCreateConstDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {
-  return cusparseCreateDnVec(out, entries, values, value_type);
-}
+PLIMSOLL_ALIAS(cusparseCreateConstDnVec, cusparseCreateDnVec);
 
 PLIMSOLL_API int cusparseDestroyDnVec(DenseVector* vector) { return destroy(vector); }
 

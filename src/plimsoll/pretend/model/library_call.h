@@ -11,6 +11,9 @@
 
 #define PLIMSOLL_API extern "C" __attribute__((visibility("default")))
 
+/// A second name of a function that the same file defines.
+#define PLIMSOLL_ALIAS(name, function) PLIMSOLL_API decltype(function) name __attribute__((alias(#function)))
+
 namespace plimsoll::pretend {
 
 struct Stream;

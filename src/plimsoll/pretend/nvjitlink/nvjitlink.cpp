@@ -107,29 +107,24 @@ PLIMSOLL_API int nvJitLinkGetInfoLogSize(Linker* linker, std::size_t* bytes) { r
 PLIMSOLL_API int nvJitLinkGetInfoLog(Linker* linker, char* log) { return empty_log(linker, log); }
 
 // Callers are compiled against names that contain the version of their header.
-#define PLIMSOLL_NVJITLINK_NAMES(version)                                                              \
-  PLIMSOLL_API int __nvJitLinkCreate_##version(Linker**, std::uint32_t, const char* const*)            \
-      __attribute__((alias("nvJitLinkCreate")));                                                       \
-  PLIMSOLL_API int __nvJitLinkDestroy_##version(Linker**) __attribute__((alias("nvJitLinkDestroy")));  \
-  PLIMSOLL_API int __nvJitLinkAddData_##version(Linker*, int, const void*, std::size_t, const char*)   \
-      __attribute__((alias("nvJitLinkAddData")));                                                      \
-  PLIMSOLL_API int __nvJitLinkComplete_##version(Linker*) __attribute__((alias("nvJitLinkComplete"))); \
-  PLIMSOLL_API int __nvJitLinkGetLinkedCubinSize_##version(Linker*, std::size_t*)                      \
-      __attribute__((alias("nvJitLinkGetLinkedCubinSize")));                                           \
-  PLIMSOLL_API int __nvJitLinkGetLinkedCubin_##version(Linker*, void*)                                 \
-      __attribute__((alias("nvJitLinkGetLinkedCubin")));                                               \
-  PLIMSOLL_API int __nvJitLinkGetErrorLogSize_##version(Linker*, std::size_t*)                         \
-      __attribute__((alias("nvJitLinkGetErrorLogSize")));                                              \
-  PLIMSOLL_API int __nvJitLinkGetErrorLog_##version(Linker*, char*) __attribute__((alias("nvJitLinkGetErrorLog")));
+#define PLIMSOLL_NVJITLINK_NAMES(version)                                               \
+  PLIMSOLL_ALIAS(__nvJitLinkCreate_##version, nvJitLinkCreate);                         \
+  PLIMSOLL_ALIAS(__nvJitLinkDestroy_##version, nvJitLinkDestroy);                       \
+  PLIMSOLL_ALIAS(__nvJitLinkAddData_##version, nvJitLinkAddData);                       \
+  PLIMSOLL_ALIAS(__nvJitLinkComplete_##version, nvJitLinkComplete);                     \
+  PLIMSOLL_ALIAS(__nvJitLinkGetLinkedCubinSize_##version, nvJitLinkGetLinkedCubinSize); \
+  PLIMSOLL_ALIAS(__nvJitLinkGetLinkedCubin_##version, nvJitLinkGetLinkedCubin);         \
+  PLIMSOLL_ALIAS(__nvJitLinkGetErrorLogSize_##version, nvJitLinkGetErrorLogSize);       \
+  PLIMSOLL_ALIAS(__nvJitLinkGetErrorLog_##version, nvJitLinkGetErrorLog)
 
 #if PLIMSOLL_CUDA_MAJOR >= 13
-PLIMSOLL_NVJITLINK_NAMES(13_0)
-PLIMSOLL_NVJITLINK_NAMES(13_1)
-PLIMSOLL_NVJITLINK_NAMES(13_2)
+PLIMSOLL_NVJITLINK_NAMES(13_0);
+PLIMSOLL_NVJITLINK_NAMES(13_1);
+PLIMSOLL_NVJITLINK_NAMES(13_2);
 #else
-PLIMSOLL_NVJITLINK_NAMES(12_0)
-PLIMSOLL_NVJITLINK_NAMES(12_4)
-PLIMSOLL_NVJITLINK_NAMES(12_6)
-PLIMSOLL_NVJITLINK_NAMES(12_8)
-PLIMSOLL_NVJITLINK_NAMES(12_9)
+PLIMSOLL_NVJITLINK_NAMES(12_0);
+PLIMSOLL_NVJITLINK_NAMES(12_4);
+PLIMSOLL_NVJITLINK_NAMES(12_6);
+PLIMSOLL_NVJITLINK_NAMES(12_8);
+PLIMSOLL_NVJITLINK_NAMES(12_9);
 #endif

@@ -47,10 +47,6 @@ int not_supported(void* handle) {
   return with_device(handle, [](int) -> int { return kNotSupported; });
 }
 
-int no_processes(void* handle, unsigned* count) {
-  return with_device(handle, [&](int) { return give(count, 0U); });
-}
-
 int pci_info(void* handle, PciInfo* info) {
   return with_device(handle, [&](int card) -> int {
     if (info == nullptr) return kInvalidArgument;
@@ -148,15 +144,11 @@ PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* co
 PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInfo* infos) {
   return compute_processes(handle, count, infos);
 }
-PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, ProcessInfo* infos) {
-  return compute_processes(handle, count, infos);
-}
+PLIMSOLL_ALIAS(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v2);
 PLIMSOLL_API int nvmlDeviceGetGraphicsRunningProcesses_v3(void* handle, unsigned* count, void*) {
-  return no_processes(handle, count);
+  return with_device(handle, [&](int) { return nvml::give(count, 0U); });
 }
-PLIMSOLL_API int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* handle, unsigned* count, void*) {
-  return no_processes(handle, count);
-}
+PLIMSOLL_ALIAS(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v3);
 
 /// As cudaDeviceCanAccessPeer. The reported reason is the chipset, as the driver reports for GeForce cards.
 PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capability*/, int* status) {
