@@ -24,20 +24,20 @@ _SHN_UNDEF = 0
 _BINDINGS = {0: "local", 1: "global", 2: "weak", 10: "global"}
 _STV_DEFAULT, _STV_PROTECTED = 0, 3
 
-# The types of symbol that matter here; the rest count as "other".
+# The symbol types in use; all others are "other".
 _TYPES = {0: "none", 1: "data", 2: "function", 6: "data", 10: "function"}
 
 
 class ElfError(Exception):
-    """The file is not an ELF file of the kind that is read here."""
+    """The file is not a supported ELF file."""
 
 
 class Symbol(NamedTuple):
     name: str
-    type: str  # "function", "data", "none" (the linker kept no type), "other"
+    type: str  # "function", "data", "none" (no type in the file), "other"
     weak: bool
     version: str | None  # the version node's name
-    file: str | None  # of an undefined symbol with a version: the SONAME that it is expected from
+    file: str | None  # the SONAME of an undefined symbol's library, if the symbol has a version
 
 
 class _Section(NamedTuple):
@@ -52,8 +52,8 @@ class _Section(NamedTuple):
 class Elf:
     """The tables of one file.
 
-    `defined` holds what other files can link to: the dynamic symbols of a shared library, the global symbols of an
-    object file that are not hidden.
+    `defined` has the symbols to which other files can link: the dynamic symbols of a shared library, or the visible
+    global symbols of an object file.
     """
 
     def __init__(self, path: str) -> None:
@@ -71,7 +71,7 @@ class Elf:
                 self._read(data)
 
     def texts(self, pattern: str) -> set[str]:
-        """The constant texts of the file that match the whole regular expression."""
+        """The constant strings of the file that match the regular expression completely."""
         whole = re.compile(rb"(?<=\0)(?:" + pattern.encode() + rb")(?=\0)")
         found: set[str] = set()
         with open(self.path, "rb") as file:
@@ -179,7 +179,7 @@ def _text(data: mmap.mmap, offset: int) -> str:
 
 
 def _chain(data: mmap.mmap, section: _Section, layout: str) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The offsets and fields of a version section's entries. The last field of each says how far the next one is."""
+    """The offsets and fields of a version section's entries. The last field is the distance to the next entry."""
     offset = section.offset
     for _ in range(section.info):
         fields = struct.unpack_from(layout, data, offset)
