@@ -11,22 +11,22 @@
 
 namespace plimsoll::ledger {
 
-/// One allocation. The caller gives it, and gives it once: no two allocations in the life of a ledger share an id.
+/// One allocation. The caller chooses the id; no two allocations in the life of a ledger share one.
 enum class AllocationId : std::uint64_t {};
-/// A device, in the order of their naming: Ledger::device("cuda:0").
+/// A device, numbered in the order of naming: Ledger::device("cuda:0").
 enum class DeviceId : std::uint16_t {};
-/// What an allocation is for. The first ones are fixed (below), the user's own follow: Ledger::category("KV cache").
+/// The use of an allocation. The built-in categories (below) come first, then the user's: Ledger::category("KV cache").
 enum class CategoryId : std::uint8_t {};
-/// Whose an allocation is: the path of a module, Ledger::owner("layers.0.attention"). 0 is nobody's and reads "".
+/// The module path that an allocation belongs to: Ledger::owner("layers.0.attention"). 0 is no owner, with the path "".
 enum class OwnerId : std::uint32_t {};
-/// A part of a step. The first ones are fixed (below), others follow: Ledger::phase_named("validation").
+/// A part of a step. The built-in phases (below) come first, then the user's: Ledger::phase_named("validation").
 enum class PhaseId : std::uint8_t {};
-/// The stream an allocation was made for, in whatever numbers the device gives its streams.
+/// The stream of an allocation, in the device's own numbers.
 enum class StreamId : std::int64_t {};
-/// The number of an event, from 1 in the order of their coming; 0 is the instant before the first.
+/// The number of an event, from 1; 0 is the instant before the first event.
 enum class Sequence : std::uint64_t {};
 
-/// The bare number of an id.
+/// The plain number of an id.
 template <typename Id>
   requires std::is_enum_v<Id>
 constexpr std::underlying_type_t<Id> value(Id id) {
@@ -36,12 +36,12 @@ constexpr std::underlying_type_t<Id> value(Id id) {
 inline constexpr std::size_t kMaxDevices = 64;
 inline constexpr std::size_t kMaxCategories = 64;
 inline constexpr std::size_t kMaxPhases = 64;
-/// A module that is entered while so many are open is a defect: somebody forgets to leave.
+/// One more open module is a defect: modules are entered but not left.
 inline constexpr std::size_t kMaxOpenModules = 4096;
 
 inline constexpr OwnerId kNoOwner{0};
 
-/// Steps are numbered from 0; what happens before the first one belongs to kNoStep.
+/// Steps are numbered from 0; kNoStep is the time before the first step.
 using Step = std::int64_t;
 inline constexpr Step kNoStep = -1;
 
@@ -62,7 +62,7 @@ inline constexpr std::string_view kNames[] = {
     name_in_mem_tracker(category::kOther),     name_in_mem_tracker(category::kWorkspace)};
 }  // namespace categories
 
-/// A ledger begins in kOther.
+/// A ledger starts in kOther.
 namespace phases {
 inline constexpr PhaseId kForward{0};
 inline constexpr PhaseId kBackward{1};
@@ -71,7 +71,7 @@ inline constexpr PhaseId kOther{3};
 inline constexpr std::string_view kNames[] = {"forward", "backward", "optimizer", "other"};
 }  // namespace phases
 
-/// Where a module is on its way through a step, in torch's words.
+/// The state of a module within a step, in torch's words.
 enum class ModuleState : std::uint8_t {
   kPreForward,
   kPostForward,
