@@ -56,7 +56,7 @@ class Run(NamedTuple):
 
 
 def _command() -> Path | None:
-    build = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
+    build = needs.BUILD
     return next((path for path in (build / "plimsoll", build / "bin" / "plimsoll") if path.is_file()), None)
 
 

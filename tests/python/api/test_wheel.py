@@ -16,12 +16,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from needs import HOME
 
 import plimsoll
 
 pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
-HOME = Path(__file__).resolve().parents[3]
 BUILD = HOME / "build" / "release"
 VENV = HOME / ".plimsoll" / "venv"
 

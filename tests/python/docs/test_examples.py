@@ -2,13 +2,12 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import example_bytes
 import needs
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = needs.HOME / "examples"
 pytestmark = [pytest.mark.recorded, pytest.mark.warm]
 
 # Compilation needs Triton; transformers is optional.

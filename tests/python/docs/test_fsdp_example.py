@@ -7,12 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from needs import BUILD
 
-HOME = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PROGRAM = BUILD / "examples" / "example_train_transformer"
 SMALL = ["--layers", "2", "--dim", "32", "--heads", "2", "--context", "32", "--batch", "4", "--sample", "20"]
 

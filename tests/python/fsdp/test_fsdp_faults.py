@@ -5,12 +5,10 @@ import re
 import signal
 import socket
 import subprocess
-from pathlib import Path
 
 import pytest
+from needs import BUILD
 
-HOME = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PROGRAM = BUILD / "tests" / "programs" / "fsdp_fault"
 PATIENCE = 40  # Seconds; the program's own timeout for a collective is 20.
 

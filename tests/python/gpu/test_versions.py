@@ -1,15 +1,14 @@
 """Older versions of torch, with CUDA 12, beside the newest: `./check --versions` installs them."""
 
 import json
-from pathlib import Path
 
 import golden
 import pytest
 from golden_observer import check_observer
+from needs import HOME
 
 pytestmark = pytest.mark.versions
 
-HOME = Path(__file__).resolve().parents[3]
 OLDEST = "2.5.1"  # all tests of this file run on it
 BETWEEN = "2.9.1"  # between the oldest and the newest: for code that changed twice
 

@@ -12,9 +12,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from needs import BUILD
 
-HOME = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 # Libraries that the wheels of CUDA 13 install outside of nvidia/cu13/lib.
 FOLDERS = {"libcudnn": "cudnn", "libnccl": "nccl", "libcusparseLt": "cusparselt", "libnvshmem_host": "nvshmem"}
 # The kernel driver installs these; no wheel has them.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from json_schema import check, schema, schema_of
+from needs import HOME
 
 from plimsoll import document_fields
 
 OUTCOMES = ["fits", "out of memory", "too little left", "script failed", "stopped", "no verdict", "not run"]
-HOME = Path(__file__).resolve().parents[3]
 GOLDEN = HOME / "tests" / "report" / "golden"
 
 DOCUMENTS = {

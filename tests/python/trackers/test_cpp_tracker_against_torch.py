@@ -10,15 +10,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import needs
 import pytest
+from needs import BUILD
 
 pytestmark = pytest.mark.recorded
 
-HOME = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("PLIMSOLL_BUILD", HOME / "build" / "release"))
 PROGRAM = BUILD / "tests" / "programs" / "tracker_scenarios"
 ORACLE = needs.PYTHON_PROGRAMS / "tracker_scenarios.py"
 
