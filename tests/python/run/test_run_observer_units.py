@@ -153,7 +153,7 @@ def test_a_count_that_the_script_resets_continues():
 class ShortHistory:
     """A history of ten entries. The script records too, so that nothing is cleared."""
 
-    started, users_own, max_entries = True, True, 10
+    started, script_records, max_entries = True, True, 10
 
     def __init__(self):
         self.trace = []

@@ -1,8 +1,8 @@
 """The allocator's blocks, replayed from its trace.
 
-The trace says what was asked for; the books count whole blocks. A block's size follows from the layout, because free
-neighbours are always merged: a request takes the front of a gap, rounded up; the rest of the gap is split off where the
-allocator's rule allows it, else the block takes it all.
+The trace has requested sizes; the active book counts whole blocks. The size of a block follows from the layout, because the
+allocator always merges free neighbours: a request takes the front of a gap, rounded up. If the allocator's rule allows it, the
+rest of the gap is split off; if not, the block takes the whole gap.
 
     segment │ block │ block │......gap......│ block │        request ──► │ taken │..rest..│   or   │     taken      │
 """
@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 class Rules:
-    """Rounding and splitting, as the allocator's settings have them."""
+    """Rounding and splitting of blocks, from the allocator's settings."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._expandable = bool(settings.get("expandable_segments", False))
@@ -49,11 +49,11 @@ class Rules:
 class Block(NamedTuple):
     size: int
     frames: list[dict[str, Any]]
-    time_us: int | None  # of its allocation; None where it was there before the trace
+    time_us: int | None  # of its allocation; None if the trace begins later
 
 
 class Layout:
-    """Active blocks and segments of one device, moved on by the entries of its trace."""
+    """Active blocks and segments of one device. Entries of its trace update them."""
 
     def __init__(self, snapshot: dict[str, Any], device: int) -> None:
         self.rules = Rules(snapshot.get("allocator_settings", {}))
@@ -98,7 +98,7 @@ class Layout:
             self.active_bytes -= block.size
 
     def _gap_at(self, address: int) -> int | None:
-        """None in a segment that nobody told of."""
+        """None in an unknown segment."""
         index = bisect.bisect_right(self._segment_starts, address) - 1
         end = self._segment_ends[self._segment_starts[index]] if index >= 0 else address
         if end <= address:
@@ -110,7 +110,7 @@ class Layout:
 
     def _add_segment(self, address: int, size: int, expandable: bool) -> None:
         end = address + size
-        if expandable:  # what is mapped beside it belongs to it
+        if expandable:  # adjacent mappings belong to one segment
             before = bisect.bisect_left(self._segment_starts, address) - 1
             if before >= 0 and self._segment_ends[self._segment_starts[before]] == address:
                 address = self._segment_starts.pop(before)
@@ -136,11 +136,11 @@ class Layout:
 
 class Moment(NamedTuple):
     active_bytes: int
-    entries: int  # how much of the trace had happened
+    entries: int  # number of trace entries up to this moment
 
 
 def highest_moment(layout: Layout, trace: list[Entry]) -> Moment:
-    """Plays the whole trace; the first moment at which most bytes were active."""
+    """Replays the whole trace. Returns the first moment with the most active bytes."""
     best = Moment(layout.active_bytes, 0)
     for index, entry in enumerate(trace):
         layout.apply(entry)

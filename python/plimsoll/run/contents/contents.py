@@ -1,7 +1,7 @@
-"""What was alive at the peak, by the user's line.
+"""The live allocations at the peak, by line of user code.
 
-The allocator's history is looked at rarely: when it has grown long, and at the end. Where it held no higher peak than
-those before it, it is dropped unread. What was alive when a stretch of history began comes from a snapshot taken there.
+The observer reads the allocator's history rarely: when the history has grown long, and at the end. A stretch of history
+without a new highest peak is dropped unread. A snapshot at the begin of each stretch has the allocations live at that point.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,16 +12,16 @@ from plimsoll.run.contents.history import History, Snapshot
 from plimsoll.run.contents.lines import NO_FRAME, Line, reached_by_user, user_line_of_trace
 from plimsoll.run.observe.peaks import Peaks
 
-# A stretch of history, in allocations (each has up to three entries). Reading one back takes a few tenths of a second.
+# Length of a stretch in allocations (up to three entries each). Reading it takes a few tenths of a second.
 STRETCH_ALLOCATIONS = 20_000
-# What the allocator keeps at most: of a single phase longer than this, what was alive is not known.
+# The allocator's limit. If one phase has more entries, its live allocations are unknown.
 MAX_ENTRIES = 2_000_000
 
 Group = dict[str, Any]
 
 
 class Alive(NamedTuple):
-    """Live allocations of one device at one moment, the largest lines first."""
+    """Live allocations of one device at one moment, by line, largest first."""
 
     active_bytes: int
     groups: list[Group]
@@ -38,8 +38,8 @@ def group_by_line(blocks: Iterable[tuple[int, Line]]) -> list[Group]:
 
 
 class Attribution:
-    """The line of an allocation. Autograd's own threads run no Python: what they allocate is put down to the line that
-    called backward, with `function` saying so. `calls` is kept short: a loop calls backward from few lines."""
+    """Finds the line of an allocation. Threads of autograd do not run user code: their allocations get the line that called
+    backward, and `function` says so. `_calls` stays short, because a loop calls backward from few lines."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[int, Line]] = []
@@ -70,12 +70,12 @@ _Mark = tuple[Any, ...]
 
 
 def _mark(entry: dict[str, Any]) -> _Mark:
-    """What tells an entry of a trace from all others."""
+    """Identifies an entry of a trace."""
     return tuple(entry.get(name) for name in ("action", "addr", "size", "stream", "time_us"))
 
 
 class Contents:
-    """`note(text)` names what could not be told."""
+    """`note(text)` reports a limitation."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Contents:
         self._note = note
         self._best: dict[int, Alive] = {}
         self._baseline: Snapshot = {"segments": []}
-        self._last_before: dict[int, _Mark] = {}  # the last entries of the traces that are older than the baseline
+        self._last_before: dict[int, _Mark] = {}  # last trace entry before the baseline, by device
         self._allocations = 0
 
     def at_border(self) -> None:
@@ -101,7 +101,7 @@ class Contents:
         if not self._history.started:
             return
         stretch = STRETCH_ALLOCATIONS
-        if not self._may_clear:  # each look costs the whole history; half of what it can hold is early enough
+        if not self._may_clear:  # Each read costs the whole history, so it waits until the history is half full.
             stretch = max(stretch, self._history.max_entries // 6)
         if self._count() - self._allocations >= stretch:
             self.new_stretch()
@@ -121,7 +121,7 @@ class Contents:
 
     @property
     def _may_clear(self) -> bool:
-        return not self._keep_all and not self._history.users_own
+        return not self._keep_all and not self._history.script_records
 
     def _count(self) -> int:
         return sum(device.allocations.value for device in self._peaks.devices.values())
@@ -134,7 +134,7 @@ class Contents:
         return self._best.get(device)
 
     def of_snapshot(self, snapshot: Snapshot, device: int) -> Alive:
-        """What is alive now."""
+        """The live allocations in a snapshot."""
         layout = Layout(snapshot, device)
         return Alive(layout.active_bytes, self._groups(layout))
 
@@ -152,12 +152,12 @@ class Contents:
             if index < len(traces):
                 trace = self._since_baseline(index, traces[index])
                 if trace is None:
-                    self._note("what was alive at the peak: the allocator's history was too short for it")
+                    self._note("live allocations at the peak are unknown: the allocator's history was too short")
                 else:
                     self._read_device(index, trace, snapshot)
 
     def _since_baseline(self, index: int, trace: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
-        """None where the beginning is lost: a replay without it would be wrong."""
+        """None if the begin of the stretch is lost: a replay without it would be wrong."""
         last = self._last_before.get(index)
         if last is None:
             return trace if len(trace) < self._history.max_entries else None

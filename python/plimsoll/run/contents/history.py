@@ -1,8 +1,8 @@
-"""The allocator's own history: switched on for us, shared with a script that uses it too.
+"""The allocator's own history, which the observer shares with the script.
 
-What the allocator records is the union of what we and the script ask for. The script's snapshots are cut down to what
-it asked for: no trace and no stacks where it did not switch them on, nothing from before it did, no actions that it
-skips. What it skips or clears is never skipped or cleared in the allocator: the replay needs all of it.
+The allocator records the union of the requests of observer and script. The script's snapshots are reduced to its own request:
+no trace or stacks without its request, no entries from before it, no actions that it skips. The allocator itself never skips
+or clears entries for the script, because the replay needs all of them.
 """
 
 import collections
@@ -21,7 +21,7 @@ Snapshot = dict[str, Any]
 _CONTEXTS: list[str | None] = [None, "state", "alloc", "all"]
 
 
-# While the script records, nothing may be cleared: ours is then kept as long as this, or as the script wants its own.
+# While the script records, the history must not be cleared: the allocator keeps at least this number of entries.
 _ENTRIES_BESIDE_USERS = 200_000
 
 
@@ -37,7 +37,7 @@ class _Recording:
         global_record_annotations: bool = False,
         skip_actions: Sequence[str] = (),
     ) -> None:
-        """The arguments of torch._C._cuda_record_memory_history, in its order; older versions have fewer."""
+        """The arguments of torch._C._cuda_record_memory_history in order. Older versions have fewer."""
         self.enabled = enabled
         self.context = context
         self.stacks = stacks
@@ -54,8 +54,8 @@ def _now_us() -> int:
 
 @contextlib.contextmanager
 def _without_import_of_inductor(torch: Any) -> Iterator[None]:
-    """A snapshot asks Inductor which frames are of code that it made, and imports it for that, which takes a second. Where it
-    is not imported it has made none."""
+    """A snapshot imports Inductor to find the frames of generated code, which takes a second. An Inductor that was not
+    imported has not generated code."""
     if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
         yield
         return
@@ -63,12 +63,12 @@ def _without_import_of_inductor(torch: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        if vars(torch).get("_inductor") is stand_in:  # Another thread may have imported it.
+        if vars(torch).get("_inductor") is stand_in:  # Another thread may have imported Inductor.
             del torch._inductor
 
 
 class History:
-    """REQUIRES: CUDA is initialised when `start` is called."""
+    """REQUIRES: CUDA is initialized when `start` is called."""
 
     def __init__(self, torch: Any, max_entries: int, context: str) -> None:
         self._torch = torch
@@ -78,12 +78,11 @@ class History:
         self._record: Callable[..., Any] = torch.cuda.memory._record_memory_history
         self._options = set(inspect.signature(torch.cuda.memory._record_memory_history_impl).parameters)
         self._original_snapshot: Callable[..., Snapshot] = torch._C._cuda_memorySnapshot
-        self._own_snapshots: collections.deque[tuple[int, int]] = collections.deque(
-            maxlen=1000
-        )  # from when to when each was taken
+        # Begin and end of each snapshot of the observer.
+        self._own_snapshots: collections.deque[tuple[int, int]] = collections.deque(maxlen=1000)
         self.started = False
-        self.max_entries = 0  # what the allocator keeps now
-        self.on_script_records: Callable[[], None] = lambda: None  # before the script's settings replace ours
+        self.max_entries = 0  # the allocator's current limit
+        self.on_script_records: Callable[[], None] = lambda: None  # called before the script's request takes effect
 
     def install(self) -> None:
         c_module = self._torch._C
@@ -96,18 +95,18 @@ class History:
                 return original(enabled, *args)
             wanted = _Recording(enabled, *args)
             if enabled not in (None, "state", "all") or wanted.context not in _CONTEXTS:
-                return original(enabled, *args)  # torch's own complaint
+                return original(enabled, *args)  # torch raises its own error
             if not self.started:
-                # CUDA is not initialised yet, or the allocator keeps no history, and then refuses in its own words.
+                # CUDA is not initialized yet, or the allocator keeps no history and raises its own error.
                 original(enabled, *args)
-            self._user_wants(wanted)
+            self._set_script_request(wanted)
 
         def record_legacy(enabled: bool, *args: Any) -> Any:
             if not self.started:
                 legacy(enabled, *args)
             entries = args[1] if len(args) > 1 else 1
             level = ("all" if entries > 1 else "state") if enabled else None
-            self._user_wants(_Recording(level, "all", "python", entries, *args[4:5]))
+            self._set_script_request(_Recording(level, "all", "python", entries, *args[4:5]))
 
         def users_snapshot(*args: Any) -> Snapshot:
             with _without_import_of_inductor(self._torch):
@@ -119,7 +118,7 @@ class History:
         c_module._cuda_memorySnapshot = users_snapshot
 
     def start(self) -> bool:
-        """False where the allocator keeps no history (cudaMallocAsync, a pluggable one)."""
+        """False if the allocator keeps no history (cudaMallocAsync, a pluggable allocator)."""
         try:
             self._apply()
         except RuntimeError:
@@ -128,7 +127,7 @@ class History:
         return True
 
     def snapshot(self) -> Snapshot:
-        # Through torch's own function: what the one below takes differs between versions.
+        # Calls the public function: the arguments of the C function differ between versions.
         self._inside.ours = True
         began = _now_us()
         try:
@@ -138,12 +137,12 @@ class History:
             self._own_snapshots.append((began, _now_us()))
 
     @property
-    def users_own(self) -> bool:
-        """The script records for itself: its history must not be cleared."""
+    def script_records(self) -> bool:
+        """True while the script records: the history must not be cleared."""
         return self._users is not None
 
     def clear(self) -> None:
-        """REQUIRES: not users_own."""
+        """REQUIRES: not script_records."""
         self.max_entries = 0
         if "clear_history" in self._options:
             self._apply(clear_history=True)
@@ -151,7 +150,7 @@ class History:
             self._call_ours(None)
             self._apply()
 
-    def _user_wants(self, wanted: _Recording) -> None:
+    def _set_script_request(self, wanted: _Recording) -> None:
         before = self._users
         if wanted.enabled is None:
             self._users = None
@@ -175,7 +174,7 @@ class History:
 
     def _apply(self, **options: Any) -> None:
         enabled, context, stacks, max_entries = self._union()
-        # A ring that holds more than its new length would be read back in the wrong order.
+        # A ring buffer with more entries than its new limit would be read in the wrong order.
         self.max_entries = max_entries = max(max_entries, self.max_entries)
         if self._users is not None:
             options.update({name: on for name, on in self._users.options.items() if name in self._options})
@@ -192,7 +191,7 @@ class History:
         time_us = entry.get("time_us", users.since_us)
         if time_us < users.since_us or entry["action"] in users.skip_actions:
             return False
-        # A snapshot leaves an entry, ours as well as the script's.
+        # Each snapshot adds an entry: hide those of the observer.
         return entry["action"] != "snapshot" or not any(began <= time_us <= end for began, end in self._own_snapshots)
 
     def _cut_down(self, snapshot: Any) -> Any:

@@ -1,8 +1,7 @@
-"""Which line of the user's code something comes from.
+"""The line of the user's code for a stack.
 
-The user's code is what lies neither in torch nor in an installed package, nor in Python's own library, nor here; and the
-package that `-m` names, installed or not. The innermost such frame is the line; where there is none, the innermost frame
-of any Python code.
+User code is all Python code outside of torch, installed packages, Python's own library and this package. The package that
+`-m` names is user code too. The line is that of the innermost frame of user code, or else of any Python code.
 """
 
 import importlib.util
@@ -17,18 +16,18 @@ from typing import Any, NamedTuple
 
 
 def absolute(path: str) -> str:
-    """Or as it is, where the folder that we are in was deleted."""
+    """`path` itself if the working directory was deleted."""
     try:
         return os.path.abspath(path)
     except OSError:
         return path
 
 
-_FOLDER = os.path.join(absolute(""), "")  # empty where there is none
+_FOLDER = os.path.join(absolute(""), "")  # empty if the working directory was deleted
 
 
 def _shown(file: str) -> str:
-    """As seen from where the command was started."""
+    """Relative to the folder in which the command was started."""
     return os.path.normpath(file[len(_FOLDER) :]) if _FOLDER and file.startswith(_FOLDER) else file
 
 
@@ -51,7 +50,7 @@ def _library_folders() -> list[str]:
     folders += [path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib")]
     try:
         folders += [*site.getsitepackages(), site.getusersitepackages()]
-    except AttributeError:  # virtualenv's site module of old
+    except AttributeError:  # an old site module of virtualenv
         pass
     folders += [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
     torch = getattr(sys.modules.get("torch"), "__file__", None)
@@ -65,7 +64,7 @@ def _library_folders() -> list[str]:
 
 
 _libraries: list[str] | None = None
-_run_as_module: list[str] = []  # the files and folders of the package that -m names
+_run_as_module: list[str] = []  # files and folders of the package that -m names
 _is_user_file: dict[str, bool] = {}
 
 
@@ -82,29 +81,29 @@ def is_user_file(file: str) -> bool:
     return known
 
 
-_seen_running: set[str] = set()  # Python's, whatever their names
+_seen_running: set[str] = set()  # Python files, of any name
 
 
 def _is_python(file: str) -> bool:
-    # A trace with native frames names C++ and assembler sources and libraries too.
+    # A trace with native frames also names C++ and assembler sources and libraries.
     return file.endswith((".py", ".pyw")) or file in _seen_running
 
 
 def runs(file: str) -> None:
-    """`file` is the co_filename of code that runs: a script's name need not end in .py."""
+    """Notes that `file` is the co_filename of running code: the name of a script may lack .py."""
     if file not in _seen_running and not file.startswith("<"):
         _seen_running.add(file)
         _is_user_file.pop(file, None)
 
 
 def runs_as_module(name: str) -> None:
-    """`python -m name` runs: its package is the user's, unless it is torch, Python's own (a launcher, a profiler) or ours."""
+    """Makes the package of `python -m name` user code, unless it is torch, Python's own (a launcher, a profiler) or ours."""
     top = name.partition(".")[0]
     if top in ("torch", __name__.partition(".")[0]) or top in sys.stdlib_module_names:
         return
     try:
-        spec = importlib.util.find_spec(top)  # of a top-level name: nothing is imported
-    except (ImportError, ValueError):  # the interpreter will say what is wrong with it
+        spec = importlib.util.find_spec(top)  # A top-level name: this does not import anything.
+    except (ImportError, ValueError):  # The interpreter reports the problem.
         return
     if spec is None:
         return
@@ -116,7 +115,7 @@ def runs_as_module(name: str) -> None:
 
 
 def user_line(frame: FrameType | None) -> Line | None:
-    """Of a running frame and its callers; None where there is no Python code but ours."""
+    """The line for a running frame and its callers. None if they are all frames of this package."""
     innermost: Line | None = None
     while frame is not None:
         code = frame.f_code
@@ -130,8 +129,8 @@ def user_line(frame: FrameType | None) -> Line | None:
 
 
 def line_or_backward(frame: FrameType | None, backward: Line | None) -> Line:
-    """The user's line that is running. On a thread of autograd's there is none, though torch's own Python may run there
-    (FSDP's hooks): then it is the line that called backward."""
+    """The running line of user code. A thread of autograd has no such line, though torch's Python may run there (FSDP's
+    hooks): then the line that called backward."""
     line = user_line(frame)
     if line is not None and is_user_file(line.file):
         return line
@@ -141,7 +140,7 @@ def line_or_backward(frame: FrameType | None, backward: Line | None) -> Line:
 
 
 def user_line_of_trace(frames: Sequence[dict[str, Any]]) -> Line | None:
-    """Of the frames in the allocator's trace, the innermost first."""
+    """The line for frames of the allocator's trace, which has the innermost frame first."""
     for frame in frames:
         if is_user_file(frame["filename"]):
             return Line(frame["filename"], frame["line"], frame["name"])

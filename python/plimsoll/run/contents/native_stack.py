@@ -1,4 +1,4 @@
-"""Which of torch's operators are on this thread's native stack, by the names that libtorch exports for them."""
+"""torch's operators on this thread's native stack, found by the symbol names that libtorch exports."""
 
 import ctypes
 import re
@@ -18,7 +18,7 @@ class _DlInfo(ctypes.Structure):
 
 
 class NativeStack:
-    """Linux with glibc; elsewhere it knows nothing."""
+    """Works on Linux with glibc; elsewhere `operators` is empty."""
 
     def __init__(self) -> None:
         self._backtrace: Callable[..., int] | None = None
@@ -31,7 +31,7 @@ class NativeStack:
         self._dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_DlInfo)]
 
     def operators(self) -> list[str]:
-        """Names without namespace and overload, the innermost first, each once."""
+        """Names without namespace and overload, innermost first, each once."""
         if self._backtrace is None:
             return []
         addresses = (ctypes.c_void_p * _DEPTH)()
@@ -46,7 +46,7 @@ class NativeStack:
 
 
 def operator_name(symbol: bytes) -> str:
-    """`nonzero` of at::_ops::nonzero::call as the linker sees it; empty for anything else."""
+    """`nonzero` for the mangled at::_ops::nonzero::call; empty for any other symbol."""
     match = _OPERATOR.match(symbol)
     if match is None:
         return ""

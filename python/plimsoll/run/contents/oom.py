@@ -1,9 +1,9 @@
-"""Running out of memory: where, and what was alive at that moment.
+"""Out of memory: the place, and the live allocations at that moment.
 
-The caching allocator tells its observers before it throws. Whether the script deals with it is only known later: the failure
-is what the run ends with, or what neither an allocation nor a forward, backward or optimizer step came after; all others were
-handled. What fails beside that allocator (NCCL, handles of libraries, cudaMallocAsync) is known by the error that the run ends
-with, and by what the pretend GPU noted when it refused.
+The caching allocator calls its observers before it throws. Whether the script handles the error is known only later. The error
+is the run's failure if the run ends with it, or if no allocation, forward, backward or optimizer step follows it. All other
+errors were handled. For failures outside that allocator (NCCL, library handles, cudaMallocAsync), the sources are the error that
+ends the run and the pretend GPU's last refusal.
 """
 
 import re
@@ -54,14 +54,14 @@ class Oom:
         try:
             attach(self._observe)
         except RuntimeError:
-            pass  # cudaMallocAsync and pluggable allocators tell nobody: `failure` then goes by the error itself
+            pass  # cudaMallocAsync and pluggable allocators have no observers: `failure` then uses the error itself.
 
     def _observe(self, device: int, requested: int, total: int, free: int) -> None:
         if not self._is_on():
             return
         try:
             self._note(device, requested, total, free)
-        except Exception as error:  # the allocator is about to throw its own; ours must not take its place
+        except Exception as error:  # The allocator is about to throw: this error must not replace its error.
             known = written(OOM, requested=requested, device_free=free, device_total=total, phase=self._timeline.phase)
             self.last = {"device": device, **known}
             self._defects.note(f"Oom: {error!r}")
@@ -69,7 +69,7 @@ class Oom:
     def _note(self, device: int, requested: int, total: int, free: int) -> None:
         self.count += 1
         self._done_at_last = self._done(device)
-        self._hooks.arm()  # should the script try once more, its forward is seen
+        self._hooks.arm()  # If the script tries again, its forward must be seen.
         line = line_or_backward(sys._getframe(), self._hooks.backward_line if self._timeline.in_backward else None)
         self.last = self._describe(device, requested, total, free, line)
         if self._history.started:
@@ -104,23 +104,23 @@ class Oom:
         return self._timeline.work, stats["allocation"]["all"]["allocated"]
 
     def failure(self, error: BaseException | None) -> dict[str, Any] | None:
-        """What the run died of, if it was this."""
+        """The out-of-memory error that ended the run, if any."""
         seen = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
-            # What a process that used no GPU tells of one that did is in the other's record.
+            # If this process used no GPU, the error came from another process, which has it in its own record.
             if self._is_out_of_memory(error) and self._torch.cuda.is_initialized():
                 seen_by_allocator = self.last if isinstance(error, self._torch.cuda.OutOfMemoryError) else None
                 return {**(seen_by_allocator or self._beside_the_allocator(error)), "message": str(error)}
             error = error.__cause__ or error.__context__
         if self.last is not None and self._done(self.last.get("device", 0)) == self._done_at_last:
-            return {**self.last, "message": "caught by the script, which trained no further"}
+            return {**self.last, "message": "caught by the script, which did not train further"}
         return None
 
     def _is_out_of_memory(self, error: BaseException) -> bool:
         if isinstance(error, self._torch.cuda.OutOfMemoryError):
             return True
-        # Libraries and the driver refuse in their own words; where nothing was refused they are somebody else's.
+        # Libraries and the driver have their own messages. Without a refusal by the pretend GPU, the message has another cause.
         in_words = isinstance(error, RuntimeError) and _IN_WORDS.search(str(error)) is not None
         return in_words and (self._control is None or self._refusing_device() is not None)
 
@@ -146,7 +146,7 @@ class Oom:
         refusal = self._control.refusal(device) if self._control is not None else None
         stated = _Stated.of(str(error))
         if refusal is not None and stated is not None and not stated.may_be(refusal.asked):
-            refusal = None  # An older one. This time torch itself refused: the script had set a limit.
+            refusal = None  # An older refusal. This time torch itself refused: the script had set a limit.
         requested = refusal.asked if refusal is not None else stated.bytes if stated is not None else 0
         failure = self._describe(device, requested, total, free, _raised_at(error) or NO_FRAME)
         if refusal is not None:
@@ -162,7 +162,7 @@ _IN_WORDS = re.compile("out of memory|ALLOC(ATION)?_FAILED")
 
 
 class _Stated(NamedTuple):
-    """The request as an allocator's message states it: to two decimals."""
+    """The request in an allocator's message, which has two decimals."""
 
     bytes: int
     unit: int

@@ -1,4 +1,4 @@
-"""`--snapshot`: torch's own memory snapshot, as `torch.cuda.memory._dump_snapshot` writes it and memory_viz opens it."""
+"""`--snapshot`: torch's memory snapshot in the format of `torch.cuda.memory._dump_snapshot`, for memory_viz."""
 
 import os
 import pickle
@@ -7,7 +7,7 @@ from plimsoll.run.contents.history import Snapshot
 
 
 def write(snapshot: Snapshot, path: str) -> None:
-    """All or nothing: a reader never sees half of it."""
+    """Atomic: a reader never sees a partial file."""
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "wb") as file:
