@@ -1,4 +1,4 @@
-"""Runs a function right after a module was imported, and before the importer goes on."""
+"""Calls a function right after the import of a module, before the importer continues."""
 
 import importlib.abc
 import importlib.util
@@ -12,8 +12,8 @@ _Calls = dict[str, tuple[Callable[[], None], Callable[[ModuleType], None]]]
 
 
 class _Loader(importlib.abc.Loader):
-    """A module's own loader, with the calls around it. They are made by the import itself: a spec may be asked for,
-    looked at and thrown away any number of times before."""
+    """A module's own loader with calls around it. The import itself makes the calls: a spec may be requested and dropped
+    several times before."""
 
     def __init__(self, loader: Any, calls: _Calls) -> None:
         self._loader = loader
@@ -26,7 +26,7 @@ class _Loader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module keeps its own loader: inspect, pkgutil and importlib.resources ask it for sources.
+        # The module keeps its own loader, which inspect, pkgutil and importlib.resources ask for sources.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -41,7 +41,7 @@ class _Loader(importlib.abc.Loader):
 def found_by_others(
     one: Any, fullname: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
-    """What the import would find if this finder were not there."""
+    """The spec that the import would find without this finder."""
     for finder in sys.meta_path:
         if finder is not one and hasattr(finder, "find_spec"):
             spec = finder.find_spec(fullname, path, target)
@@ -51,13 +51,13 @@ def found_by_others(
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """A finder that only adds an ending to the imports it was told of."""
+    """A finder that adds calls to the imports of registered modules."""
 
     def __init__(self) -> None:
         self._calls: _Calls = {}
 
     def call(self, name: str, then: Callable[[ModuleType], None], before: Callable[[], None] = lambda: None) -> None:
-        """Calls `before()` as the import of `name` begins and `then(module)` once it is done: both now, if it is."""
+        """Calls `before()` before the import of `name` and `then(module)` after it. Calls both now if `name` is imported."""
         module = sys.modules.get(name)
         if module is not None:
             before()

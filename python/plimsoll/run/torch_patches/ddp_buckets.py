@@ -1,6 +1,6 @@
-"""The buckets of DistributedDataParallel: torch makes them itself, for the life of the model, and tells nobody.
+"""The gradient buckets of DistributedDataParallel, which torch allocates without a hook for the life of the model.
 
-They are made with the reducer, and once more, in the order in which gradients came, as the second forward begins.
+The reducer allocates them twice: in its constructor, and in the order of the gradients when the second forward begins.
 """
 
 import functools
@@ -13,16 +13,16 @@ _installed = False
 
 
 def install(scope: Callable[[], Any]) -> None:
-    """`scope()` is entered while they are made. Once is enough, also for a child that is watched anew."""
+    """Enters `scope()` while buckets are allocated. One call is enough, also for a forked child that is observed."""
     global _installed
     if _installed:
         return
     _installed = True
-    after_import.call("torch.distributed", lambda distributed: _stand_around(distributed, scope))
+    after_import.call("torch.distributed", lambda distributed: _wrap_allocations(distributed, scope))
 
 
-def _stand_around(distributed: Any, scope: Callable[[], Any]) -> None:
-    reducer = getattr(distributed, "Reducer", None)  # None: a torch without torch.distributed
+def _wrap_allocations(distributed: Any, scope: Callable[[], Any]) -> None:
+    reducer = getattr(distributed, "Reducer", None)  # None: torch without torch.distributed
     for name in ("__init__", "_rebuild_buckets"):
         if hasattr(reducer, name):
             setattr(reducer, name, _within(scope, getattr(reducer, name)))

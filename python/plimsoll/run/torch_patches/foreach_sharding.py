@@ -1,10 +1,9 @@
-"""DTensor's sharding propagation of an optimizer's operators, made once for each kind of parameter.
+"""DTensor's sharding propagation for an optimizer's operators, computed once for each kind of parameter.
 
-The foreach and fused operators take lists with an entry for each parameter, and treat each entry alone. Torch propagates entry by entry,
-some of it with the square of their number: seconds for a model of a few hundred parameters, most of the first step. Parameters of one
-shape, dtype and placement have one answer, and a model has a dozen such kinds. Torch's own propagation is asked about one entry of
-each; its answer is given to the others of that kind. Rules that a script registered for such an operator are its own: they may look at
-all entries together, and get them all.
+The foreach and fused operators take lists with one entry per parameter and treat each entry separately. torch propagates each
+entry, in part with quadratic cost: seconds for a few hundred parameters, most of the first step. Parameters with the same shape,
+dtype and placement have the same answer, and a model has about a dozen such kinds. So torch's propagation gets one entry of each
+kind, and its answer is copied to the others. A rule that the script registered may look at all entries together and gets them all.
 """
 
 import dataclasses
@@ -21,7 +20,7 @@ _METHOD = "propagate_op_sharding_non_cached"
 _OF_LISTS = ("aten::_foreach_", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
 _NUMBERS = (bool, int, float, complex)
 _OF_TORCH = "torch.distributed.tensor._ops."
-# Containers that torch makes and holds for an entry, by the collections of a step: with the rules of 2.13, and with older ones.
+# Containers that torch makes for an entry, measured by the garbage collections of a step: rules of torch 2.13, and older rules.
 _CONTAINERS, _CONTAINERS_BEFORE = 65, 30
 _RULES_OF_2_13 = "_expand_single_dim_strategy_to_mesh"
 
@@ -46,7 +45,7 @@ def _propagate_by_kind(module: ModuleType) -> None:
         try:
             answer = kinds.for_all(propagate(self, _with_lists(op_schema, kinds.first_of_each)))
         except Exception:
-            answer = None  # Torch's own words are of all entries.
+            answer = None  # Ask again with all entries, so that torch's own error names them.
         if answer is None:
             return propagate(self, op_schema)
         garbage_collection.make_up_for(containers * kinds.number)
@@ -56,7 +55,7 @@ def _propagate_by_kind(module: ModuleType) -> None:
 
 
 def _is_of_lists(propagator: Any, op: Any) -> bool:
-    """Whether the operator treats each entry alone, by rules of torch's own."""
+    """True if the operator treats each entry separately, by torch's own rules."""
     if not op.name().startswith(_OF_LISTS):
         return False
     registered = (
@@ -67,22 +66,22 @@ def _is_of_lists(propagator: Any, op: Any) -> bool:
 
 
 class _Kinds:
-    """Which entries are alike."""
+    """The kinds of equal entries."""
 
     def __init__(self, firsts: Sequence[int], kind_of: Sequence[int]) -> None:
         self._firsts = firsts  # the first entry of each kind
-        self._kind_of = kind_of  # of each entry, the number of its kind
+        self._kind_of = kind_of  # the kind of each entry
         self.number = len(kind_of)
 
     def first_of_each(self, entries: Sequence[Any]) -> list[Any]:
         return [entries[first] for first in self._firsts]
 
     def each(self, of_kinds: Sequence[Any]) -> list[Any]:
-        """Every entry has an object of its own, as from torch."""
+        """One object per entry, as torch returns."""
         return [_copy(of_kinds[kind]) for kind in self._kind_of]
 
     def for_all(self, answer: Any) -> Any | None:
-        """What torch answered about the first of each kind, for all entries; None for an answer of another form."""
+        """torch's answer for the first entry of each kind, extended to all entries. None for an unknown form of answer."""
         output, redistribute = answer.output_spec, answer.redistribute_schema
         if isinstance(output, (list, tuple)):
             if len(output) != len(self._firsts):
@@ -98,7 +97,7 @@ class _Kinds:
 
 
 def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
-    """None where entries cannot be told apart, where all differ, and where lists differ in length."""
+    """None if entries cannot be compared, if all differ, or if the lists have different lengths."""
     lists = _lists(op_schema)
     if len({len(found) for found in lists}) != 1 or any(
         isinstance(found, (list, tuple)) for found in op_schema.kwargs_schema.values()
@@ -111,7 +110,7 @@ def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
         if not all(isinstance(entry, (spec_type, *_NUMBERS)) for entry in entries):
             return None
         try:
-            kind = kinds.setdefault(tuple(map(_what_matters, entries)), len(kinds))
+            kind = kinds.setdefault(tuple(map(_key_of, entries)), len(kinds))
         except TypeError:  # sizes that are symbols
             return None
         if kind == len(firsts):
@@ -120,19 +119,17 @@ def _kinds(op_schema: Any, spec_type: type) -> _Kinds | None:
     return _Kinds(firsts, kind_of) if len(firsts) < len(kind_of) else None
 
 
-def _what_matters(entry: Any) -> Any:
+def _key_of(entry: Any) -> Any:
     if isinstance(entry, _NUMBERS):
-        return type(entry), repr(
-            entry
-        )  # 1, 1.0 and True are equal, and promote differently; 0.0 and -0.0 are equal too.
+        return type(entry), repr(entry)  # 1, 1.0 and True are equal but promote differently; so are 0.0 and -0.0.
     return entry, _groups(entry.mesh)
 
 
 def _groups(mesh: Any) -> Any:
-    """Meshes are equal where their ranks are; their process groups need not be the same."""
+    """Meshes with equal ranks are equal, but may have different process groups."""
     try:
         return str(mesh._dim_group_names if hasattr(mesh, "_dim_group_names") else mesh._dim_group_infos)
-    except Exception:  # a mesh that has none
+    except Exception:  # a mesh without process groups
         return id(mesh)
 
 
@@ -145,7 +142,7 @@ def _lists(op_schema: Any) -> list[Sequence[Any]]:
 
 
 def _with_lists(op_schema: Any, change: Callable[[Sequence[Any]], list[Any]]) -> Any:
-    """The schema, with every list changed."""
+    """The schema with every list changed."""
     args = tuple(
         type(argument)(change(argument)) if _is_list(argument) else argument for argument in op_schema.args_schema
     )

@@ -1,18 +1,18 @@
-"""Python's cyclic collector, where `plimsoll run` spares torch work.
+"""Keeps the pace of Python's cyclic garbage collector if `plimsoll run` skips work of torch.
 
-The collector runs by how many containers were made and are alive. Where torch would have made many, it would have run, and have freed
-what lies in a cycle, memory of the device with it. So that it runs here about when it does there, as many empty ones are made. A full
-collection takes a tenth of a second: beyond a number that lets all generations pass some times, no more are made.
+The collector runs after a number of new containers. In the skipped work torch would have made many, so the collector would have
+run and freed cycles, with their device memory. To make it run at about the same time, `make_up_for` makes the same number of
+empty containers. A full collection takes a tenth of a second, so the total has a limit, after several full collections.
 """
 
 import gc
 
-_MOST = 300_000
-_left = _MOST
+_MAX_CONTAINERS = 300_000
+_left = _MAX_CONTAINERS
 
 
 def make_up_for(containers: int) -> None:
-    """Makes as many containers, lets them be seen, and drops them."""
+    """Makes this number of containers and drops them."""
     global _left
     if gc.isenabled() and _left:
         number = min(containers, _left)

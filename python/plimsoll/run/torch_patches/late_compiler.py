@@ -1,9 +1,9 @@
-"""torch's compiler, imported when something is compiled and not before.
+"""Imports torch's compiler only when something is compiled.
 
-torch asks `torch._dynamo` at many places of an ordinary training (an optimizer's step, FSDP2's hooks, checkpointing) to keep out
-of a function or to break a graph. For these few words a whole compiler is imported: two seconds, a third or more of what a small
-script takes. Where nothing is compiled it has nothing to keep out of. So the first import gets a stand-in, which knows the answers
-of a compiler that is not there; whatever else is asked of it, or of a module below it, imports the real one in its place.
+In ordinary training torch calls `torch._dynamo` at many places (optimizer steps, FSDP2's hooks, checkpointing) to exclude a
+function or to break a graph. That imports the whole compiler: two seconds, a third or more of a small script. Without
+compilation these calls have no effect. So the first import gets a placeholder that answers them. Any other access to the
+placeholder, or to a module below it, imports the real compiler in its place.
 """
 
 import functools
@@ -20,11 +20,11 @@ from typing import Any
 from plimsoll.run.torch_patches.after_import import after_import, found_by_others
 
 _NAME = "torch._dynamo"
-_CONFIG = f"{_NAME}.config"  # Settings, and nothing that takes time.
+_CONFIG = f"{_NAME}.config"  # Only settings: its import is fast.
 
 
-class _StandIn(ModuleType):
-    """`torch._dynamo` as long as nothing is compiled; who kept it has the real one's attributes after that."""
+class _Placeholder(ModuleType):
+    """`torch._dynamo` until something is compiled. After that it forwards to the real module."""
 
     def __init__(self, compiler: "LateCompiler") -> None:
         super().__init__(_NAME)
@@ -32,7 +32,7 @@ class _StandIn(ModuleType):
         self.__dict__["trace_rules"] = _TraceRules(compiler)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__all__":  # Whoever walks over all modules asks for such.
+        if name.startswith("__") and name != "__all__":  # Code that walks over all modules asks for such names.
             raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
         if name == "config":
             return importlib.import_module(_CONFIG)
@@ -40,7 +40,7 @@ class _StandIn(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__") or name == "config":
-            self.__dict__[name] = value  # By the import system.
+            self.__dict__[name] = value  # Set by the import system.
         else:
             setattr(self._compiler.real(), name, value)
 
@@ -57,7 +57,7 @@ class _StandIn(ModuleType):
 
 
 class _TraceRules:
-    """`torch._dynamo.trace_rules`: process groups clear its cache, which is empty."""
+    """`torch._dynamo.trace_rules`: process groups clear its cache, which is empty without the compiler."""
 
     def __init__(self, compiler: "LateCompiler") -> None:
         self._compiler = compiler
@@ -71,7 +71,7 @@ class _TraceRules:
 
 
 class _Loaded(importlib.abc.Loader):
-    """For the import of a module that is there already: it came with the real compiler while it was looked for."""
+    """Loads a module that the import of the real compiler has already imported."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -85,11 +85,11 @@ class _Loaded(importlib.abc.Loader):
 
 
 class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the stand-in under the compiler's name, until `real` is called."""
+    """Finds the placeholder under the compiler's name until `real` is called."""
 
     def __init__(self) -> None:
         self.is_real = False
-        self._stand_in = _StandIn(self)
+        self._placeholder = _Placeholder(self)
         self._disabled: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
@@ -113,27 +113,27 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return self._stand_in
+        return self._placeholder
 
     def exec_module(self, module: ModuleType) -> None:
         pass
 
     def real(self) -> ModuleType:
-        """The real compiler, imported if it was not."""
+        """The real compiler; imports it if necessary."""
         if not self.is_real:
             self.is_real = True
             torch = sys.modules["torch"]
-            if vars(torch).get("_dynamo") is self._stand_in:
+            if vars(torch).get("_dynamo") is self._placeholder:
                 del torch._dynamo
-            if sys.modules.get(_NAME) is self._stand_in:
+            if sys.modules.get(_NAME) is self._placeholder:
                 del sys.modules[_NAME]
-            for function in list(self._disabled):  # torch keeps ours there; it would be traced as any other.
+            for function in list(self._disabled):  # torch cached our wrapper there, which dynamo would trace.
                 vars(function).pop("__dynamo_disable", None)
             after_import.call(_NAME, lambda module: None, before=self._begins)
         return importlib.import_module(_NAME)
 
     def _begins(self) -> None:
-        # What was set there stays set, and its import is not repeated: nobody would make it an attribute of the package.
+        # Keeps the settings. The module is imported already, so the import system does not set the package's attribute.
         config = sys.modules.get(_CONFIG)
         if config is not None:
             setattr(sys.modules[_NAME], "config", config)
@@ -141,7 +141,7 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     # -- what is not to be compiled --------------------------------------------------------------------------------------
 
     def disabled(self, fn: Callable[..., Any], options: Any) -> Callable[..., Any]:
-        """`fn`, which the compiler is to keep out of once there is one."""
+        """`fn`, excluded from compilation once the compiler is imported."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not self.is_real:

@@ -1,4 +1,4 @@
-"""Torch loads NVIDIA's packages by path where they are installed: it is given the pretend libraries instead."""
+"""torch loads the libraries of NVIDIA's packages by path. This makes ctypes load the pretend libraries instead."""
 
 import ctypes
 import os
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def install(folder: str) -> None:
-    """`folder`: of the pretend libraries. From now on ctypes loads a library of theirs by name, whatever its path."""
+    """From now on ctypes loads each library that `folder` (the pretend libraries) has by its name, for any path."""
     ours = {name for name in os.listdir(folder) if ".so" in name}
     original = ctypes.CDLL.__init__
 

@@ -1,1 +1,1 @@
-"""Values that the script reads back from the device, and the host's answers to them."""
+"""Read-backs of the script, and the host values that answer them."""

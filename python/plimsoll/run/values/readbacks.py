@@ -1,8 +1,7 @@
-"""Values that the script reads back from the device, which are zeros: how many, from which lines, and whether one decides
-a shape.
+"""Read-backs, whose values are zeros: their number, their lines, and whether they decide a shape.
 
-`decided_shape` is True where the operator's output shape depends on values (nonzero, unique, masked_select, …) or where
-the value is used for a size in the function that reads it (`shape_use`). It is False where that could not be told.
+`decided_shape` is True if the operator's output shape depends on values (nonzero, unique, masked_select, …), or if the
+function that reads the value uses it as a size (`shape_use`). It is False if neither is known.
 """
 
 import sys
@@ -27,7 +26,7 @@ class _Place:
 
 
 class ReadBacks:
-    """Asks for the native stack once for each place: it costs up to a millisecond, what follows microseconds."""
+    """Counts read-backs by place. Reads the native stack only once per place, because that takes up to a millisecond."""
 
     def __init__(self, torch: Any, control: Control, hooks: Hooks, is_on: Callable[[], bool]) -> None:
         self._torch = torch
@@ -51,13 +50,13 @@ class ReadBacks:
         self._inside.here = True
         try:
             self._note(size)
-        except Exception:  # a ctypes callback can only print it; the script goes on without
+        except Exception:  # A ctypes callback could only print it.
             pass
         finally:
             self._inside.here = False
 
     def _note(self, size: int) -> None:
-        # The caller's: a frame that names itself is a cycle, and would keep the locals of all its callers alive.
+        # The caller's frame: a frame that refers to itself is a cycle and keeps the locals of all callers alive.
         frame = sys._getframe(1)
         line = line_or_backward(frame, self._hooks.backward_line)
         key = (line, _instruction(frame))
@@ -86,7 +85,7 @@ class ReadBacks:
         return any(tag in getattr(packet, overload).tags for overload in packet.overloads())
 
     def lines(self) -> list[dict[str, Any]]:
-        """The places, the most frequent first; one entry for each line and operator."""
+        """One entry for each line and operator, the most frequent first."""
         merged: dict[tuple[Line, str | None, bool], list[int]] = {}
         for (line, _), place in list(self._places.items()):
             entry = merged.setdefault((line, place.op, place.decided_shape), [0, 0])
@@ -100,7 +99,7 @@ class ReadBacks:
 
 
 def _instruction(frame: Any) -> tuple[CodeType, int] | None:
-    """The caller's place in its byte code: two reads on one line are two places."""
+    """The caller's position in its byte code, because one line may have two reads."""
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     return (frame.f_code, frame.f_lasti) if frame is not None else None

@@ -1,8 +1,8 @@
-"""Whether a value read back is used for a shape: in the statement that reads it, or in a later one of the same function.
+"""Finds out whether a read-back decides a shape, in its own statement or in a later statement of the same function.
 
-A light look at the source. The value is followed from the statement that reads it (`.item()`, `.tolist()`, `int(tensor)`, …)
-through names, attributes, elements and arithmetic to the arguments of a call that takes sizes, to `range(…)` or to a slice.
-Not followed: what goes into another function or comes out of one, and which branch a condition takes.
+A simple analysis of the source. It follows the value from the statement that reads it (`.item()`, `.tolist()`, `int(tensor)`,
+…) through names, attributes, elements and arithmetic to a size: an argument of a call that takes sizes, `range(…)` or a slice.
+It does not follow arguments and results of other functions, or the branch that a condition takes.
 """
 
 import ast
@@ -31,7 +31,7 @@ _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # TryStar: since Python 3.
 
 @functools.lru_cache(maxsize=4096)
 def read_decides_shape(file: str, line: int) -> bool:
-    """Never raises: what could not be looked at is not known to decide anything."""
+    """Never raises. False if the source cannot be analyzed."""
     try:
         tree = _tree(file)
         return tree is not None and _Walk(line).decides(_scope(tree, line))
@@ -52,7 +52,7 @@ def _covers(node: ast.stmt, line: int) -> bool:
 
 
 def _scope(tree: ast.Module, line: int) -> list[ast.stmt]:
-    """The body of the innermost function that holds the line; the module's where none does."""
+    """The body of the innermost function that contains the line, or else the module's body."""
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _is_within(node, line)]
     return max(functions, key=lambda node: node.lineno).body if functions else tree.body
 
@@ -62,7 +62,7 @@ def _is_within(function: ast.stmt, line: int) -> bool:
 
 
 def _head_holds(statement: ast.stmt, line: int) -> bool:
-    """Of a compound statement only its head counts."""
+    """For a compound statement, only its head counts."""
     body = getattr(statement, "body", None) or getattr(statement, "cases", None)
     if not body:
         return _covers(statement, line)
@@ -71,7 +71,7 @@ def _head_holds(statement: ast.stmt, line: int) -> bool:
 
 
 class _Walk:
-    """Through a function's statements in their order, with the places that have the value which `line` reads."""
+    """Walks through a function's statements in order, with the places that have the value which `line` reads."""
 
     def __init__(self, line: int) -> None:
         self._line = line
@@ -129,7 +129,7 @@ class _Walk:
         return places
 
     def _loop(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], places: Places) -> Places:
-        """Until a further turn gives the value to no further place."""
+        """Repeats the body until no further place gets the value."""
         while not self._found:
             after = places | self._run(body, places)
             if after == places:

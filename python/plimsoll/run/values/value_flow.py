@@ -1,35 +1,22 @@
-"""Which expressions carry a value that a statement read, and which names they give it to.
+"""Which expressions carry a value that a statement read, and which places they assign the value to.
 
-A place is what an assignment can name: `n`, `self.n`, `sizes[0]`. What a value is computed to (arithmetic, `min`, an element
-of a list, a method of it) carries it; what a tensor says of itself (`shape`, `len`) does not.
+A place is the target of an assignment: `n`, `self.n`, `sizes[0]`. Expressions computed from a value carry it (arithmetic,
+`min`, an element of a list, a method). Metadata of a tensor (`shape`, `len`) does not carry it.
 """
 
 import ast
 from collections.abc import Iterator, Sequence
 
 Places = frozenset[str]
-_Pair = tuple[ast.AST, ast.AST | None]  # a target, and what it is given
+_Pair = tuple[ast.AST, ast.AST | None]  # a target and its value
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 _READING_METHODS = {"item", "tolist", "numpy", "cpu"}
 _READING_FUNCTIONS = {"int", "float"}
-_OF_ITSELF = {
-    *(
-        "shape",
-        "size",
-        "ndim",
-        "dim",
-        "ndimension",
-        "numel",
-        "stride",
-        "dtype",
-        "device",
-        "layout",
-        "nbytes",
-        "itemsize",
-    ),
-    *("element_size", "is_cuda", "requires_grad", "grad_fn", "__len__"),
+_METADATA = {
+    *("shape", "size", "ndim", "dim", "ndimension", "numel", "stride", "dtype", "device", "layout", "nbytes"),
+    *("itemsize", "element_size", "is_cuda", "requires_grad", "grad_fn", "__len__"),
 }
 _NO_VALUE = {"len", "isinstance", "type", "id", "hasattr", "callable"}
 _COMPUTES = {
@@ -60,7 +47,7 @@ def called(call: ast.Call) -> str:
 
 
 def is_free(call: ast.Call) -> bool:
-    """A function, or one of a module: what it works on is its first argument."""
+    """True for a function or a module's function: its data is its first argument, not an object before the dot."""
     base = call.func
     while isinstance(base, ast.Attribute):
         base = base.value
@@ -73,18 +60,18 @@ def _reads(call: ast.Call) -> bool:
 
 
 class Values:
-    """What carries the value in one statement. `reading`: the statement is the one that reads it."""
+    """The expressions of one statement that carry the value. `reading`: this statement reads the value."""
 
     def __init__(self, places: Places, reading: bool) -> None:
         self.places = places
         self._reading = reading
 
     def carries(self, node: ast.AST, through_calls: bool = False) -> bool:
-        """`through_calls`: what functions of the user's give back carries it too where they were given it."""
+        """`through_calls`: the result of a user's function carries the value if an argument does."""
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and place(node) in self.places:
             return True
         if isinstance(node, ast.Attribute):
-            return node.attr not in _OF_ITSELF and self.carries(node.value, through_calls)
+            return node.attr not in _METADATA and self.carries(node.value, through_calls)
         if isinstance(node, ast.Call):
             return self._call_carries(node, through_calls)
         if isinstance(node, COMPREHENSIONS):
@@ -96,7 +83,7 @@ class Values:
 
     def _call_carries(self, call: ast.Call, through_calls: bool) -> bool:
         name = called(call)
-        if name in _NO_VALUE or name in _OF_ITSELF:
+        if name in _NO_VALUE or name in _METADATA:
             return False
         if self._reading and _reads(call):
             return True
@@ -113,7 +100,7 @@ class Values:
         return inner
 
     def assigned(self, targets: Sequence[ast.AST], value: ast.AST | None) -> Places:
-        """The places after `target = … = value`; None: a value that carries nothing."""
+        """The places after `target = … = value`. A value of None does not carry the value."""
         return self._after([pair for target in targets for pair in _unpacked(target, value)])
 
     def iterated(self, target: ast.AST, source: ast.AST) -> Places:
@@ -121,7 +108,7 @@ class Values:
         return self._after(list(_elements(target, source)))
 
     def put_in(self, call: ast.AST) -> Places:
-        """The places after a statement that is a call: a list that the value was put into has it."""
+        """The places after a call as a statement: a list carries the value after it was added."""
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _PUTS_IN:
             owner = place(call.func.value)
             if owner is not None and any(map(self.carries, call.args)):
@@ -129,7 +116,7 @@ class Values:
         return self.places
 
     def _after(self, pairs: list[_Pair]) -> Places:
-        # All values are looked at before any place is given one: `a, b = b, a`.
+        # Evaluate all values before any assignment: `a, b = b, a`.
         given = [value is not None and self.carries(value) for _, value in pairs]
         places = self.places
         for (target, _), carries in zip(pairs, given):
@@ -139,7 +126,7 @@ class Values:
 
 def _with(places: Places, target: ast.AST, carries: bool) -> Places:
     name = place(target)
-    if name is None:  # An element that only the run knows: of the list whose it is.
+    if name is None:  # An element with an unknown index: the list gets the value.
         owner = place(target.value) if isinstance(target, ast.Subscript) else None
         return places | {owner} if carries and owner is not None else places
     kept = frozenset(it for it in places if it != name and not it.startswith((f"{name}.", f"{name}[")))
