@@ -110,7 +110,7 @@ def test_assisted_decoding_ends_and_the_report_says_that_it_is_incomplete(plimso
     run = plimsoll_run(script(MODEL + text), timeout=120)
     assert run.code == 0, run.stderr
     assert [defect.partition(":")[0] for defect in run.json["defects"]] == [
-        f"a generation, from token {PROMPT} of {PROMPT + 5} on"
+        f"a generation was ended at token {PROMPT} of {PROMPT + 5}"
     ]
 
 

@@ -1,20 +1,20 @@
-"""What a library asks the device although the host knows it.
+"""Host values: answers for read-backs of libraries whose values the host knows.
 
-A value that is read back from the device is zero (docs/pretend_gpu.md). Where a library sends something there that the host holds
-anyway, and reads it back to decide what comes next, zero is the wrong answer: a generation that never ends, a generator's state that
-is none, valid arguments that are refused. There the host answers:
+A read-back gives zero (docs/pretend_gpu.md). If a library sends a host's value to the device and reads it back to make a
+decision, zero is wrong: a generation never ends, a random generator gets an invalid state, valid arguments are rejected.
+In these cases the host answers:
 
 =================  =====================================================================================================
 transformers       ``transformers.py``: a generation ends at its length
                    ``attention_masks.py``: a batch that the host sent without padding needs no mask
-                   ``image_sizes.py``: images are as large as the host said
-accelerate         ``accelerate.py``: generators' states, and sizes, that ranks are to agree on are this rank's
-torch's own        ``distributions.py``: arguments on the device are taken to be valid
-                   ``known_values.py``: a mask that comes from what the host sent selects as much as it would
+                   ``image_sizes.py``: images have the sizes that the host sent
+accelerate         ``accelerate.py``: random generators' states and sizes on which ranks agree are this rank's
+torch's own        ``distributions.py``: arguments on the device are valid
+                   ``known_values.py``: a mask from host values selects the right number of elements
 =================  =====================================================================================================
 
-The library's work on the device stays as it is, allocation for allocation; only the answer is another. What a version of a library
-does not have is left alone.
+The library's device work stays the same, allocation for allocation; only the answer changes. Functions that a library's version
+lacks are skipped.
 """
 
 import functools
@@ -29,7 +29,7 @@ __all__ = ["install"]
 
 
 def install(control: Control | None, defects: Defects) -> None:
-    """Call after `import torch`; each library is changed when the script imports it."""
+    """Call after `import torch`. Each library is patched when the script imports it."""
     from plimsoll.run.values.host_values import (
         accelerate,
         attention_masks,

@@ -1,4 +1,4 @@
-"""What the ranks of accelerate agree on by way of the device: peers hold what this rank holds, so it is what is here."""
+"""Values on which accelerate's ranks agree through the device. Peers hold this rank's values, so the answer is this rank's."""
 
 import functools
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import torch
 
 
 class _Kept:
-    """A generator that is asked for its state, and not changed by what comes back from the device."""
+    """A random generator that gives its state and ignores the state that comes back from the device."""
 
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
@@ -27,7 +27,7 @@ def _of_this_device() -> torch.Generator:
 
 
 def keep_generators(random: ModuleType) -> None:
-    """A shuffled loader's generator, or another: its state goes to the device, is broadcast, and is set as it comes back."""
+    """accelerate sends a generator's state to the device, broadcasts it and sets the result."""
     synchronize, kinds = getattr(random, "synchronize_rng_state", None), getattr(random, "RNGType", None)
     if synchronize is None or kinds is None or not hasattr(kinds, "GENERATOR"):
         return
@@ -48,7 +48,7 @@ def keep_generators(random: ModuleType) -> None:
 
 
 def keep_sizes(operations: ModuleType) -> None:
-    """Tensors are padded to the largest of any rank, which is read back; here all are as large as this rank's."""
+    """accelerate pads tensors to the largest size of any rank, a read-back. Here all ranks have this rank's size."""
     pad = getattr(operations, "pad_across_processes", None)
     gather, apply = getattr(operations, "gather", None), getattr(operations, "recursively_apply", None)
     if pad is None or gather is None or apply is None:

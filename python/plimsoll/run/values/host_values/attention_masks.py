@@ -1,8 +1,8 @@
-"""Whether anything is masked: transformers asks the device before each forward, and makes a mask of tokens by tokens if so.
+"""Attention masks: before each forward, transformers asks the device whether a mask of tokens by tokens is needed.
 
-A batch without padding needs none, and attention without one is another kernel: flash attention, which keeps less. So the questions are
-asked where what the host sent is known. Positions that the host did not send are the model's own, one token after the other; from
-positions that do not rise by one the library takes several sequences to be packed into one.
+A batch without padding needs no mask. Attention without a mask uses another kernel, flash attention, which keeps less memory. So
+the library's functions run with host values known. Positions that the host did not send are the model's own and consecutive: from
+other positions the library would conclude that several sequences are packed into one.
 """
 
 import functools
@@ -29,7 +29,7 @@ _ASKING = (
 
 
 def answer(module: ModuleType) -> None:
-    """A module of transformers that makes masks, of any of its versions."""
+    """`module`: a module of transformers, of any version, that makes masks."""
     for name in _ASKING:
         function = getattr(module, name, None)
         if callable(function):

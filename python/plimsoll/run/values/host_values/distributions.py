@@ -1,9 +1,8 @@
-"""Arguments of torch's distributions that lie on the device are valid: there are no values that could not be.
+"""Arguments of torch's distributions on the device are valid, because the pretend GPU has no values to check.
 
-`torch.distributions` computes on the device whether they are, and asks `torch._is_all_true`, which hardly anything else does. For
-tensors on a CUDA device that operator is given a kernel, below everything that looks at Python code: the compiler sees the operator
-as ever, and tensors on the CPU, fake ones and those without data have kernels of their own. `Normal.sample` calls an operator that
-itself reads back whether the deviations are valid.
+`torch.distributions` checks arguments on the device and reads the result back with `torch._is_all_true`, which almost nothing
+else uses. That operator gets a kernel for CUDA tensors, so that the compiler sees no change; tensors on the CPU, fake tensors and
+meta tensors have other kernels. `Normal.sample` calls an operator that itself checks the deviations with a read-back.
 """
 
 import functools
@@ -12,7 +11,7 @@ from typing import Any
 
 import torch
 
-_kept: list[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+_kept: list[torch.library.Library] = []  # Held: a kernel is removed with its library.
 
 
 def take_as_valid(distribution: ModuleType) -> None:
@@ -23,7 +22,7 @@ def take_as_valid(distribution: ModuleType) -> None:
 
 
 def _all_true(valid: torch.Tensor) -> torch.Tensor:
-    valid.all().item()  # the device's work and the read-back, as torch's own
+    valid.all().item()  # the same device work and read-back as torch's kernel
     return torch.ones((), dtype=torch.bool)
 
 
@@ -49,7 +48,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _normal(mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
-    """Mirrors `normal_impl` and `normal_out_impl` of ATen/native/DistributionTemplates.h: both check the deviations."""
+    """Mirrors `normal_impl` and `normal_out_impl` of ATen/native/DistributionTemplates.h, which both check the deviations."""
     _look_at(std)
     drawn = torch.normal(mean, 1.0)
     _look_at(std)

@@ -1,5 +1,5 @@
-"""How large images are: models of transformers that see them are told by tensors, move these to the device, and read them back for the
-shapes of what they compute. Such a model's forward is run where what the host sent is known.
+"""Image sizes: models of transformers get them as tensors, move these to the device and read them back for shapes. The forward of
+such a model runs with host values known.
 """
 
 import inspect
@@ -12,7 +12,7 @@ _SIZES = {"image_grid_thw", "video_grid_thw", "grid_thw", "image_sizes", "spatia
 
 
 def answer(modeling_utils: ModuleType) -> None:
-    """REQUIRES: no model's class is made yet."""
+    """REQUIRES: no class of a model exists yet."""
     base = getattr(modeling_utils, "PreTrainedModel", None)
     if base is None:
         return

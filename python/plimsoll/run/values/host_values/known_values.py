@@ -1,18 +1,17 @@
-"""What small tensors on the device hold, where the host knows it: it sent whole numbers, or had the tensor filled with one number.
+"""Values of small device tensors that the host knows: it sent integers, or filled the tensor with one number.
 
-[Note: what is known] The operators that move a host's tensor, that fill with one number, and that compare (where is padding?), are given
-kernels that do what they did and keep beside the result's memory what it holds: with the storage, so that it goes when the memory goes,
-and that views have it too. Whatever writes there afterwards raises torch's version counter, and nothing is known any more.
+[Note: known values] Three kinds of operators get kernels that do the same work and also keep the result's values on the host:
+copies of a host's tensor, fills with one number, and comparisons (for padding). The values are stored with the tensor's storage, so
+views share them and they are freed with the memory. A later write raises torch's version counter, which makes them unknown.
 
-So is the operator that finds where a tensor is not zero, which every indexing by a mask calls, in forward and in backward: of a mask
-that comes from what the host sent it finds as many places as there are. Tokens that have a label, or the edges of a graph, are then as
-many as the batch has.
+`nonzero`, which each indexing by a mask calls in forward and backward, gets such a kernel too. A mask from host values then
+selects the right number of elements: the tokens with a label, or the edges of a graph.
 
-What else is computed from known tensors is known within `KnownValues`, which libraries' own questions are asked in: an operator runs on
-the device as ever, and once more on what the host knows of its arguments; a value that is read back is the host's. What has more
-dimensions than a batch of sequences is not followed: it may be large, and no question is about it.
+Other operators compute known values only within `KnownValues`, which wraps the questions of libraries. There an operator runs on the
+device and again on the host's values of its arguments, and a read-back returns the host's value. Tensors with more dimensions than
+a batch of sequences are not followed: they may be large, and libraries do not ask about them.
 
-A torch that does not tell its kernels (before 2.9) leaves both as they are: nothing is known.
+Before torch 2.9 torch's kernels cannot be called from Python, so no values are known.
 """
 
 import contextlib
@@ -36,18 +35,18 @@ _OF_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex
 _Number = bool | int | float | complex
 _Kernel = Callable[..., torch.Tensor]
 _control: Control | None = None
-_kept: list[torch.library.Library] = []  # A kernel goes with the library that it was given by.
+_kept: list[torch.library.Library] = []  # Held: a kernel is removed with its library.
 
 
 class _Thread(threading.local):
-    asking = False  # within KnownValues
+    asking = False  # True within KnownValues
 
 
 _thread = _Thread()
 
 
 class _Known(NamedTuple):
-    numbers: torch.Tensor | _Number  # flat, in the storage's order; or one number that is everywhere
+    numbers: torch.Tensor | _Number  # flat, in the storage's order; or one number for all elements
     dtype: torch.dtype
     version: int | None
 
@@ -62,7 +61,7 @@ def _is_small(tensor: Any) -> bool:
         and tensor.is_cuda
         and tensor.layout is torch.strided
         and 0 < tensor.numel() <= _MOST_NUMBERS
-        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()  # and has all of its memory
+        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()  # it is the whole storage
     )
 
 
@@ -71,7 +70,7 @@ def _keep(tensor: torch.Tensor, numbers: torch.Tensor | _Number) -> None:
 
 
 def note(tensor: torch.Tensor, numbers: torch.Tensor) -> None:
-    """From now on the host knows what `tensor` holds, where it is small and of whole numbers."""
+    """Stores the values of `tensor` on the host, if it is small and has integers."""
     if tensor.dtype in _WHOLE and _is_small(tensor):
         flat = torch.empty(tensor.numel(), dtype=tensor.dtype)
         flat.as_strided(tensor.size(), tensor.stride()).copy_(numbers)
@@ -86,7 +85,7 @@ def _known(tensor: torch.Tensor) -> _Known | None:
 
 
 def on_host(tensor: torch.Tensor, sent: bool = False) -> torch.Tensor | None:
-    """What it holds, as a tensor of the host; None where that is not known. `sent`: nor where it was filled with one number."""
+    """The tensor's values on the host, or None if unknown. `sent`: also None if it was filled with one number."""
     known = _known(tensor)
     if known is None:
         return None
@@ -95,11 +94,11 @@ def on_host(tensor: torch.Tensor, sent: bool = False) -> torch.Tensor | None:
     return None if sent else torch.tensor(known.numbers, dtype=known.dtype).expand(tensor.size())
 
 
-# -- where numbers come from -----------------------------------------------------------------------------------------------
+# -- sources of known values -----------------------------------------------------------------------------------------------
 
 
 def begin(control: Control | None) -> None:
-    """REQUIRES: torch is imported. What was sent before is not known. Without the pretend GPU's control what is read back is zeros."""
+    """REQUIRES: torch is imported. Values that were sent before are unknown. Without `control`, read-backs give zeros."""
     global _control
     _control = control
     if _kept or not hasattr(torch.library, "get_kernel"):
@@ -136,7 +135,7 @@ def _sent(move: _Kernel, keys: torch.DispatchKeySet, value: Any, **options: Any)
 
 
 def _as_tensor(value: Any) -> torch.Tensor:
-    """A number that C++ holds as a tensor comes to a kernel of Python's as a number."""
+    """A Python kernel gets a number if C++ has a scalar tensor."""
     return value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_OF_NUMBERS[type(value)])
 
 
@@ -175,7 +174,7 @@ def _sent_by_host(value: Any) -> Any:
 def _followed(
     operator: _Kernel, kernel: _Kernel, keys: torch.DispatchKeySet, *args: Any, **options: Any
 ) -> torch.Tensor:
-    """An operator whose result is not what it, or a part of it, was filled with in between."""
+    """An operator that fills its result in parts, so that the values of a fill are not those of the result."""
     found = kernel(keys, *args, **options)
     if _is_small(found):
         _note_or_forget(found, _computed_on_host(operator, args, options) if found.dtype in _WHOLE else None)
@@ -202,7 +201,7 @@ def _found(find: _Kernel, keys: torch.DispatchKeySet, tensor: torch.Tensor) -> t
 
 @contextlib.contextmanager
 def _answered(numbers: torch.Tensor) -> Iterator[None]:
-    """The operator within reads this back, and is no read-back of zeros."""
+    """The next read-back within gives `numbers`."""
     numbers = numbers.contiguous()
     if _control is not None:
         _control.answer_next_read_back(numbers.data_ptr(), numbers.numel() * numbers.element_size())
@@ -213,18 +212,18 @@ def _answered(numbers: torch.Tensor) -> Iterator[None]:
             _control.answer_next_read_back(0, 0)
 
 
-# -- what is computed from them --------------------------------------------------------------------------------------------
+# -- values computed from known values --------------------------------------------------------------------------------------------
 
 
 class KnownValues(TorchDispatchMode):
-    """Within it, what is computed from what the host knows is known, and read back as it is. Where values decide the shape of what an
-    operator gives, it has the host's."""
+    """Within it, results computed from known values are known, and read-backs give them. If values decide an operator's output
+    shape, the shape comes from the host's values."""
 
     supports_higher_order_operators = True
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        return True  # Else what is compiled would run eagerly.
+        return True  # If not, compiled code would run eagerly.
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -247,12 +246,12 @@ class KnownValues(TorchDispatchMode):
 
 
 def _is_decided(func: Any) -> bool:
-    """By its arguments: it draws no numbers, and leaves no memory as it is."""
+    """True if the arguments determine the result: no random numbers, no uninitialized memory."""
     return torch.Tag.nondeterministic_seeded not in func.tags and "empty" not in func.__name__
 
 
 def _shape_is_by_values(func: Any) -> bool:
-    """Indexing by a mask is none of these: see [Note: what is known]."""
+    """False for indexing by a mask, whose operators have their own kernels: see [Note: known values]."""
     return torch.Tag.dynamic_output_shape in func.tags and func._schema.name not in (
         "aten::nonzero",
         "aten::masked_select",
@@ -260,7 +259,7 @@ def _shape_is_by_values(func: Any) -> bool:
 
 
 def _device_of(args: tuple[Any, ...]) -> torch.device | None:
-    """None for the host's."""
+    """The first CUDA device of the arguments, or None."""
     return next(
         (value.device for value in tree_leaves(args) if isinstance(value, torch.Tensor) and value.is_cuda), None
     )
@@ -273,7 +272,7 @@ def _as_on(device: torch.device, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _computed_on_host(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What the operator gives on the host; None where not all of its arguments are known there."""
+    """The operator's result on the host. None if the host does not know all arguments."""
     given = [value for value in tree_leaves((args, options)) if isinstance(value, torch.Tensor)]
     if any(tensor.device.type != "cpu" and on_host(tensor) is None for tensor in given):
         return None
@@ -285,7 +284,7 @@ def _computed_on_host(func: Any, args: tuple[Any, ...], options: dict[str, Any])
 
 
 def where_known(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which reads back what it then decides by, asked in `KnownValues`."""
+    """`function`, which decides by read-backs, run within `KnownValues`."""
 
     @functools.wraps(function)
     def asked(*args: Any, **options: Any) -> Any:
@@ -302,7 +301,7 @@ def where_known(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ask_again_in_backward(checkpoint: ModuleType) -> None:
-    """A forward that runs again for an activation checkpoint knows what it knew."""
+    """If values were known in a forward, its recomputation for an activation checkpoint knows them too."""
     frame, function = getattr(checkpoint, "_CheckpointFrame", None), getattr(checkpoint, "CheckpointFunction", None)
     if frame is None or function is None:
         return

@@ -1,9 +1,9 @@
-"""`generate()` of transformers ends at its length, as on a GPU whose model never gives an end-of-sequence token.
+"""`generate()` of transformers ends at its maximum length, as for a model that never generates an end-of-sequence token.
 
-After each token the library asks its criteria, whose answers are tensors on the device, and reads back whether any sequence goes on.
-One of them is a number that the host has: `MaxLengthCriteria` compares the length, which is a shape, with the length to reach. What it
-finds is noted for the thread that asks, and is the answer to the question that every loop of the library asks before its next step
-(sampling, beam search, the models' own): whether there are unfinished sequences.
+After each token the library evaluates its stopping criteria on the device and reads back whether any sequence continues. The host
+can evaluate one of them: `MaxLengthCriteria` compares the length, which is a shape, with the maximum. Its result is kept for the
+thread. It answers the question that each loop (sampling, beam search, the models' own) asks before the next step: are there
+unfinished sequences?
 """
 
 import functools
@@ -16,14 +16,14 @@ import torch
 
 from plimsoll.run.observe.defects import Defects
 
-_LENGTH = "_plimsoll_length"  # how long the sequences were a step before; an attribute, since users' criteria need not have a hash
+_LENGTH = "_plimsoll_length"  # the length at the previous step; an attribute, because a criterion may have no hash
 
 
 class _Generation(threading.local):
-    """What this thread's criterion of length was last asked. A generation within another one, an assistant's, is over before
-    the outer one's is asked again."""
+    """The last evaluation of this thread's length criterion. An inner generation (of an assistant) ends before the outer one
+    evaluates its criterion again."""
 
-    criterion: Any = None  # None once a loop has had the answer
+    criterion: Any = None  # None after a loop has taken the answer
     length = 0
     is_over = False
 
@@ -32,11 +32,11 @@ _generation = _Generation()
 
 
 def _on_device(value: Any) -> bool:
-    """Whether zeros would be read back, and it is not the compiler that looks."""
+    """True if a read-back of `value` would give zeros, outside of compilation."""
     return isinstance(value, torch.Tensor) and value.is_cuda and not torch.compiler.is_compiling()
 
 
-# -- what the host knows -------------------------------------------------------------------------------------------------
+# -- the length criterion -------------------------------------------------------------------------------------------------
 
 
 def note_the_length(stopping_criteria: ModuleType) -> None:
@@ -56,14 +56,14 @@ def note_the_length(stopping_criteria: ModuleType) -> None:
 
 
 def _note(criterion: Any, length: int) -> None:
-    """A list may have two of them, asked about the same; assisted decoding asks about its candidates first."""
+    """A list may have two length criteria. Assisted decoding evaluates them for its candidates first."""
     is_over = _generation.is_over and length == _generation.length
     _generation.is_over = is_over or length >= criterion.max_length
     _generation.criterion, _generation.length = criterion, length
 
 
 def _is_over(defects: Defects) -> bool:
-    """Whether the length is reached, or never will be."""
+    """True if the length is reached, or if it stopped to grow."""
     criterion, length, is_over = _generation.criterion, _generation.length, _generation.is_over
     _generation.criterion, _generation.is_over = None, False
     if criterion is None:
@@ -72,13 +72,13 @@ def _is_over(defects: Defects) -> bool:
     vars(criterion)[_LENGTH] = length
     if is_stuck and not is_over:
         defects.note(
-            f"a generation, from token {length} of {criterion.max_length} on: how many tokens a step accepts is read back "
-            "(assisted decoding), and zero would be for ever"
+            f"a generation was ended at token {length} of {criterion.max_length}: the number of tokens that a step accepts "
+            "is a read-back (assisted decoding), and with zero it would never end"
         )
     return is_over or is_stuck
 
 
-# -- where it is asked ---------------------------------------------------------------------------------------------------
+# -- the questions of the loops ---------------------------------------------------------------------------------------------------
 
 
 def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
@@ -98,7 +98,7 @@ def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
 
 
 def _begin(get_criteria: Callable[..., Any]) -> Callable[..., Any]:
-    """Nothing is left of a generation before, which an error may have ended."""
+    """Clears the state of an earlier generation, which an error may have ended."""
 
     def begun(*args: Any, **options: Any) -> Any:
         criteria = get_criteria(*args, **options)
@@ -118,7 +118,7 @@ def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Ca
         if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
             return unfinished
         is_over = defects.attempt_or(False, _is_over, defects)
-        if synced_gpus:  # A sum over the ranks was read back; they are where this one is.
+        if synced_gpus:  # The read-back was a sum over the ranks, which are in this rank's state.
             unfinished = this_peer_finished is not True
         return unfinished and not is_over
 
@@ -126,20 +126,20 @@ def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Ca
 
 
 def _beams_go_on(have_unfinished: Callable[..., Any]) -> Callable[..., Any]:
-    """Zero says that no beam could become better. Until the length is reached, all could."""
+    """Zero means that no beam can improve. Here beams can improve until the length is reached."""
 
     def answered(*args: Any, **options: Any) -> Any:
         unfinished = have_unfinished(*args, **options)
         if not _on_device(unfinished):
             return unfinished
-        unfinished.item()  # as the caller would have
+        unfinished.item()  # the read-back that the caller would do
         return True
 
     return answered
 
 
 def _whole_beams(search: Callable[..., Any]) -> Callable[..., Any]:
-    """The result is cut to the longest beam's length, which is read back: nothing of it is left. All are as long as they get."""
+    """The library cuts the result to the longest beam's length, a read-back of zero. Here all beams have the full length."""
 
     def searched(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
         found = search(self, input_ids, *args, **options)
@@ -155,7 +155,7 @@ def _whole_beams(search: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _uncut(rows: Any, width: int) -> Any:
-    """The rows that nothing was left of, up to `width`."""
+    """The rows, which were cut to length zero, with `width` elements."""
     if not _on_device(rows) or rows.dim() != 2 or rows.shape[1] > 0 or rows.shape[0] == 0:
         return rows
     end = rows.storage_offset() + (rows.shape[0] - 1) * rows.stride(0) + width
