@@ -103,7 +103,7 @@ def test_a_pipeline_stage_learns_its_input_from_a_run_of_the_first_stage(plimsol
         assert run.code == 0, run.stderr
         assert f"received {received}" in run.stdout
     other = plimsoll_run("--world-size", 8, "--rank", 3, name, env=env)
-    assert "is of a pipeline of 4 stages, and this one has 8" in other.stderr
+    assert "is from a pipeline of 4 stages, but this one has 8" in other.stderr
 
 
 LATE = """

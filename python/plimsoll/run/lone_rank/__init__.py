@@ -1,27 +1,27 @@
 """Lets ``torch.distributed`` run alone in one process, as any rank of any world size.
 
-The process groups stay torch's own: ``nccl`` is the real ProcessGroupNCCL, on a pretended NCCL whose collectives
-complete at once. What is replaced is only what would wait for a peer, believe what a peer is said to have sent, or take
-longer the more peers there are:
+The process groups stay torch's own: ``nccl`` is the real ProcessGroupNCCL, on a pretend NCCL whose collectives complete at
+once. This package replaces only code that waits for a peer, that uses data from a peer, or whose cost grows with the number of
+peers:
 
 ========================  ==============================================================================================
-the stores                ``store.py``: a key that nobody set is answered for the peer that would have set it
-gloo                      ``cpu_backend.py``: no connections; CPU collectives see peers that hold what we hold
+stores                    ``store.py``: answers for a peer that would set a key
+gloo                      ``cpu_backend.py``: no connections; in CPU collectives, peers hold this rank's values
 reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on
-DDP on the CPU            ``cpu_ddp.py``: a gradient's mean over peers that hold the same is the gradient
-object collectives        ``objects.py``: the same device tensors as torch's, the objects taken from this process
-DDP's agreement on sizes  ``ddp_agreement.py``: what is broadcast or gathered is what this rank sent
+DDP on the CPU            ``cpu_ddp.py``: the mean of a gradient over peers is the gradient
+object collectives        ``objects.py``: torch's device tensors, with the objects of this process
+DDP's agreement on sizes  ``ddp_agreement.py``: a broadcast or gather returns the values that this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
-FSDP1's optimizer state   ``fsdp1_state.py``: whose parameters' state only peers hold, and of which sizes
-works nobody waits for    ``watchdog_works.py``: what they keep is let go of where a long step would have let go of it
-pipeline stages           ``pipelining.py``: what a neighbour would tell, where it is known here
-FSDP2's pieces            ``parameter_shards.py``: a parameter is cut for this rank, and not once for each rank there is
+FSDP1's optimizer state   ``fsdp1_state.py``: which peers hold state of which parameters, and its sizes
+works without a wait      ``watchdog_works.py``: their tensors are freed at the point at which a long step frees them
+pipeline stages           ``pipelining.py``: the metadata that a neighbour would send, if this rank knows it
+FSDP2's shards            ``parameter_shards.py``: only the shards that are used are made
 ========================  ==============================================================================================
 
-The one assumption throughout: **the peers hold the same values as this rank**. Where a rank receives what only another
-rank can know (a broadcast from elsewhere, a receive), its own argument stays as it was passed in.
+One assumption holds throughout: **the peers hold the same values as this rank**. If only another rank knows the received values
+(a broadcast from elsewhere, a receive), the argument stays as it was passed in.
 
-Device memory is never saved by this package: every allocation that torch makes on the real path is made.
+This package never saves device memory: it makes each allocation that torch makes.
 """
 
 import sys
@@ -33,9 +33,9 @@ _installed = False
 
 
 def install() -> None:
-    """Makes torch.distributed run alone. Call after ``import torch``, before the user's code; once is enough.
+    """Makes torch.distributed run alone. Call after ``import torch`` and before the user's code; once is enough.
 
-    Does nothing for a torch that was built without torch.distributed.
+    Does nothing if torch was built without torch.distributed.
     """
     global _installed
     import torch
@@ -73,19 +73,16 @@ def install() -> None:
 
 
 def script_ended() -> None:
-    """A group that the script has not destroyed may live on while the process is taken apart, and its watchdog with it. With
-    nothing left to look at the watchdog asks CUDA for nothing, which torch would answer by an abort at that point."""
+    """Drains the watchdogs of groups that the script has not destroyed. A watchdog with pending works would call CUDA while the
+    process ends, and torch would abort."""
     if _installed:
         from plimsoll.run.lone_rank import watchdog_works
 
-        watchdog_works.let_the_watchdog_look()
+        watchdog_works.wait_for_watchdogs()
 
 
 def _rebind(replacements: dict[str, Any]) -> None:
-    """Gives every module of torch that already holds one of these names the replacement.
-
-    torch's modules import these names from one another, so that one assignment would not reach all of them.
-    """
+    """Replaces these names in every imported module of torch: the modules import the names from one another."""
     from torch._C import _distributed_c10d
 
     c10d = sys.modules["torch.distributed.distributed_c10d"]

@@ -1,12 +1,11 @@
-"""torch.distributed.checkpoint of a lone rank: it saves and loads what it holds itself.
+"""torch.distributed.checkpoint of a lone rank: it saves and loads its own part.
 
-The coordinator (rank 0) gathers everybody's plan, and here each of them is its own. The duplicates are struck off at
-the peers, so that this rank writes all it holds, and the check that the pieces make up whole tensors is left out: the
-others' are missing. A rank that is not the coordinator would be handed its part of the global plan: it works that out
-itself in the same way.
+The coordinator (rank 0) gathers the plans of all ranks; here each plan is its own. Duplicates are removed from the peers' plans,
+so this rank writes all its data. The check that the shards form whole tensors is skipped, because those of the peers are missing.
+A rank that is not the coordinator would receive its part of the global plan; here it computes that part in the same way.
 
-What is written is this rank's part of a checkpoint, which only this rank can read again. ``save`` returns None on a
-rank that is not the coordinator, for the metadata of the whole is not made there.
+The result is this rank's part of a checkpoint, which only this rank can load. On a rank that is not the coordinator ``save``
+returns None, because the metadata of the whole checkpoint does not exist there.
 """
 
 import dataclasses
@@ -20,7 +19,7 @@ from plimsoll.run.torch_patches.after_import import after_import
 
 
 class _Planning(threading.local):
-    """The rank that a plan is being made for, in the group that saves."""
+    """The rank of the current plan, in the group that saves."""
 
     rank = 0
 
@@ -42,7 +41,7 @@ def _planner_imported(planner: ModuleType) -> None:
 
     @functools.wraps(validate)
     def accept(global_plan: list[Any], metadata: Any) -> Any:
-        if len(global_plan) > 1:  # the answer for a plan of nothing is "valid" in the words of this version of torch
+        if len(global_plan) > 1:  # An empty plan is valid: get this version's form of that answer.
             metadata = dataclasses.replace(metadata, state_dict_metadata={})
         return validate(global_plan, metadata)
 
@@ -51,7 +50,7 @@ def _planner_imported(planner: ModuleType) -> None:
 
 
 class _Kept:
-    """What a function returned or raised; torch hands an exception to the coordinator only."""
+    """Keeps a function's result or exception; torch passes an exception only to the coordinator."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function

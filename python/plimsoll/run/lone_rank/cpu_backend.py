@@ -1,11 +1,10 @@
 """gloo without peers: the collectives on CPU tensors of a lone rank.
 
-torch has a backend that answers from the rank's own input, FakeProcessGroup; it stands in for ProcessGroupGloo. Its
-answers are those of peers that hold what we hold: ``all_gather`` and ``gather`` give our input in every slot,
-``broadcast`` and a receive leave the tensor, ``scatter`` from us gives our part. FakeProcessGroup does not reduce:
-`cpu_reductions.py` does.
+torch's FakeProcessGroup answers from the rank's own input, and replaces ProcessGroupGloo. Its answers are those of peers with this
+rank's values: ``all_gather`` and ``gather`` give the input in every slot, ``broadcast`` and a receive leave the tensor unchanged,
+``scatter`` from this rank gives its own part. FakeProcessGroup does not reduce: see `cpu_reductions.py`.
 
-DistributedDataParallel around a module on the CPU asks for more than FakeProcessGroup has: `cpu_ddp.py`.
+DistributedDataParallel around a module on the CPU needs more than FakeProcessGroup has: see `cpu_ddp.py`.
 """
 
 from types import SimpleNamespace
@@ -30,25 +29,25 @@ class _LoneGlooType(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, (_distributed_c10d.FakeProcessGroup, _real_gloo))
 
-    # Options, create_device and the rest are gloo's own.
+    # Options, create_device and so on are gloo's own.
     def __getattr__(cls, name: str) -> Any:
         return getattr(_real_gloo, name)
 
 
 class LoneGloo(metaclass=_LoneGlooType):
-    """In the place of ProcessGroupGloo; called as it is, it makes a backend that never connects."""
+    """Replaces ProcessGroupGloo; makes a backend that never connects."""
 
     def __new__(cls, store: Any, rank: int, size: int, *args: Any, **options: Any) -> Any:
         backend = _fake_process_group(rank, size)
         try:
             backend.options.group_name = ""
-        except Exception:  # before torch 2.8 nothing reads them, and FakeProcessGroup has none
+        except Exception:  # before torch 2.8: unused, and FakeProcessGroup lacks them
             type(backend).options = property(lambda self: SimpleNamespace())
         return backend
 
 
 def _keep_unwrapped(wrapped_pg: Any, *args: Any, **options: Any) -> Any:
-    """TORCH_DISTRIBUTED_DEBUG=DETAIL compares every collective with the peers' through gloo: there is nobody to ask."""
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL would compare each collective with those of the peers through gloo."""
     return wrapped_pg
 
 
@@ -63,7 +62,7 @@ _real_split_group: Any = getattr(distributed_c10d, "split_group", None)
 
 
 def _split_group(parent_pg: Any = None, split_ranks: Any = None, **options: Any) -> Any:
-    """FakeProcessGroup cannot be split; a new group of the same ranks has the same communicators."""
+    """FakeProcessGroup cannot be split, so this makes a new group of the same ranks, with the same communicators."""
     parent = parent_pg if parent_pg is not None else distributed_c10d._get_default_group()
     backends = (parent._get_backend(device) for device in parent._device_types)
     if split_ranks is None or not any(isinstance(b, _distributed_c10d.FakeProcessGroup) for b in backends):
@@ -75,13 +74,13 @@ def _split_group(parent_pg: Any = None, split_ranks: Any = None, **options: Any)
     return distributed_c10d.new_group([members[rank] for rank in own], **options)
 
 
-def _say_that_fake_work_is_done() -> None:
-    """FakeWork says only by wait() that it is done; a loop that polls it must end too."""
+def _complete_fake_works() -> None:
+    """Makes FakeWork report completion, not only in wait(): a loop may poll it."""
     work = getattr(_distributed_c10d, "FakeWork", None)
     if work is not None:
         work.is_completed = work.is_success = lambda self: True
         return
-    # Older torch shows every work as a Work: FakeWork is the one that does not say which operation it is of.
+    # In older versions FakeWork appears as a Work, with an unknown operation.
     work = _distributed_c10d.Work
     unknown = int(getattr(_distributed_c10d, "OpType").UNKNOWN)
     for name in ("is_completed", "is_success"):
@@ -93,11 +92,11 @@ def replacements() -> dict[str, Any]:
     if _real_gloo is None:
         return {}
     fake: Any = _distributed_c10d.FakeProcessGroup
-    # ProcessGroupGloo counts its collectives and FakeProcessGroup refuses to; nothing but a dump would read the count.
+    # ProcessGroupGloo counts its collectives, for dumps only. FakeProcessGroup raises instead.
     fake._set_sequence_number_for_group = lambda self: None
-    # As gloo has it; there is nothing to wait for.
+    # gloo has this method.
     fake._set_default_timeout = lambda self, timeout: None
-    _say_that_fake_work_is_done()
+    _complete_fake_works()
     cpu_reductions.install()
     found = {
         "ProcessGroupGloo": LoneGloo,

@@ -1,4 +1,4 @@
-"""What a reduction of CPU tensors gives when every rank of the group holds what this one holds.
+"""Results of reductions of CPU tensors if every rank of the group holds this rank's values.
 
 =====================  =================================================================================================
 SUM                    times the group's size
@@ -8,8 +8,8 @@ BAND, BOR              the same
 BXOR                   the same if the group's size is odd, else zeros
 =====================  =================================================================================================
 
-``all_reduce`` has it on every rank, ``reduce`` on its destination only; ``reduce_scatter`` reduces this rank's part of
-its input. It holds for collectives called from Python on a group whose CPU backend is gloo.
+``all_reduce`` has the result on every rank, ``reduce`` on its destination only; ``reduce_scatter`` reduces this rank's part of
+its input. This covers collectives that Python calls on a group with the CPU backend gloo.
 """
 
 import functools
@@ -23,7 +23,7 @@ _Op = distributed_c10d.ReduceOp
 
 
 def _reduced(tensor: torch.Tensor, op: Any, size: int) -> torch.Tensor:
-    if tensor.dtype is torch.bool:  # gloo takes none
+    if tensor.dtype is torch.bool:  # gloo does not accept bool
         return tensor
     if op == _Op.SUM:
         return tensor * size
@@ -42,7 +42,7 @@ def _answer(output: torch.Tensor, mine: torch.Tensor, op: Any, size: int) -> Non
 
 
 def has_gloo(group: Any) -> bool:
-    """Whether what is on the CPU goes by gloo."""
+    """True if the group's CPU backend is gloo."""
     return "cpu:gloo" in str(distributed_c10d._world.pg_backend_config.get(group, ""))
 
 
@@ -51,7 +51,7 @@ def _is_ours(group: Any, tensor: Any) -> bool:
 
 
 def _op_of(arguments: tuple[Any, ...], options: Any) -> Any:
-    """The reduction: in the options of the call, or an argument of its own, or the default."""
+    """The reduction: from the call's options, from an argument, or the default."""
     for value in (*arguments, *options.values()):
         value = getattr(value, "reduceOp", value)
         if isinstance(value, (_Op, _Op.RedOpType)):
@@ -78,7 +78,7 @@ def _reduce_scatter(group: Any, arguments: tuple[Any, ...], op: Any) -> None:
     outputs, inputs = arguments[:2]
     for output, given in [(outputs, inputs)] if isinstance(outputs, torch.Tensor) else zip(outputs, inputs):
         if _is_ours(group, output):
-            # One tensor for each rank, or one tensor that holds the parts of all.
+            # One tensor per rank, or one tensor with the parts of all ranks.
             mine = given.reshape(-1).chunk(size)[rank] if isinstance(given, torch.Tensor) else given[rank]
             _answer(output, mine, op, size)
 

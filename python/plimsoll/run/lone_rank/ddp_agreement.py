@@ -1,9 +1,8 @@
-"""Where torch's C++ makes the ranks agree on numbers: DDP.
+"""DDP's ranks agree on numbers in torch's C++ code.
 
-DDP sends sizes and bucket indices through the device and obeys what comes back. The pretend device gives back zeros:
-no bucket, no parameter. While one of these calls runs, a dispatch mode remembers what the host copied to the device,
-lets every collective answer with it (the peers hold the same values) and hands it out when the host reads it back.
-All the operations run as well, so device memory is as without it.
+DDP sends sizes and bucket indices through the device and uses the values that come back, which would be zeros here. During these
+calls a dispatch mode stores the values that the host copied to the device. Every collective answers with them, because the peers
+hold the same values, and read-backs return them. All operations run too, so device memory does not change.
 """
 
 import functools
@@ -22,13 +21,13 @@ _aten = torch.ops.aten
 
 
 class _Sent(NamedTuple):
-    storage: StorageWeakRef  # weak, to free device memory when torch does; held, so that its address stays its own
+    storage: StorageWeakRef  # Weak: device memory is freed as usual. Held: no other storage gets its address.
     offset: int
     contents: torch.Tensor  # on the CPU, flat
 
 
 class SameValues(TorchDispatchMode):
-    """Remembers, by device storage, the small integers that the host sent there."""
+    """Stores the small integers that the host sent to the device, by device storage."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,29 +86,29 @@ def _with_agreement(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# How often each reducer was asked to rebuild its buckets.
+# The number of rebuild requests per reducer.
 _asked: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
-_LAST_WAIT = 8  # a reducer that has not rebuilt by then (unused parameters) never will
+_LAST_WAIT = 8  # A reducer that has not rebuilt its buckets by then (unused parameters) never does.
 
 
-def _let_go_of_reduced_buckets(reducer: Any) -> None:
-    """Waits until torch's NCCL watchdog, which looks ten times a second, has seen that all collectives are complete.
+def _free_reduced_buckets(reducer: Any) -> None:
+    """Waits until torch's NCCL watchdog has seen that all collectives are complete.
 
-    DDP waits for its reductions in a way that leaves the watchdog to drop the last reference to a bucket. A step on the
-    pretend GPU is shorter than the watchdog's period: whether what DDP broadcast when it was made, or the first,
-    undivided bucket, is still there when the others are made would be chance. With this it never is.
+    The watchdog, which runs ten times a second, drops the last reference to a bucket that DDP has reduced. A step on the pretend
+    GPU is shorter than that. So without this wait it would be random whether the first bucket and DDP's initial broadcast
+    are still allocated when the new buckets are.
     """
     asked = _asked[reducer] = _asked.get(reducer, 0) + 1
     if asked > _LAST_WAIT:
         return
-    watchdog_works.let_the_watchdog_look()
+    watchdog_works.wait_for_watchdogs()
 
 
 def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
     @functools.wraps(rebuild)
     def call(reducer: Any) -> bool:
         watchdog_works.forward_begins()
-        _let_go_of_reduced_buckets(reducer)
+        _free_reduced_buckets(reducer)
         with SameValues():
             rebuilt = rebuild(reducer)
         if rebuilt:

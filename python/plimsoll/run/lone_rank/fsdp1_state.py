@@ -1,17 +1,17 @@
-"""FSDP1's optimizer state on a lone rank: what the peers would have told of theirs.
+"""FSDP1's optimizer state on a lone rank: the peers' state, derived from this rank.
 
-With ``use_orig_params`` a rank has optimizer state only of the parameters that its part of the flat parameter holds, and the
-ranks tell each other whose they have and of which sizes (`_optim_utils.py`, torch 2.13). What a peer holds is in the flat
-parameter's metadata, which every rank has whole:
+With ``use_orig_params`` a rank has optimizer state only for parameters in its part of the flat parameter. The ranks exchange the
+names and sizes of their state (`_optim_utils.py`, torch 2.13). The flat parameter's metadata, which every rank has in full, says
+which elements a peer holds:
 
-- a parameter that is trained and of which this rank holds nothing has state with the ranks that hold it, if the others of
-  its flat parameter have state here; if this rank holds none of them, if the optimizer has state at all;
-- that state is of the kinds (names, dtypes, what is no tensor) of another parameter's, and as long as the rank's piece is.
+- a trained parameter of which this rank holds no element has state on the ranks that hold it, if this rank has state for other
+  parameters of the same flat parameter. If this rank holds none of those, the rule is: if the optimizer has any state;
+- that state has the kinds (names, dtypes, values that are not tensors) of another parameter's state, with the shard's length.
 
-A rank other than 0 that loads what rank 0 alone has read is told the state that its own optimizer has, in whole shapes; or
-what the script gave it, if it gave it something.
+A rank other than 0 may load a state that only rank 0 has read. It receives the state of its own optimizer in whole shapes, or the
+state that the script passed, if any.
 
-Not known: the state of a rank that holds no element of any parameter. Its state dict is empty.
+Unknown: the state of a rank that holds no element of any parameter. Its state dict is empty.
 """
 
 import functools
@@ -31,7 +31,7 @@ _FSDP = "torch.distributed.fsdp.fully_sharded_data_parallel"
 
 
 class _Loaded(NamedTuple):
-    """What a script asked to be made loadable."""
+    """The arguments of the script's call that loads a state."""
 
     given: dict[str, Any]
     model: Any
@@ -39,9 +39,9 @@ class _Loaded(NamedTuple):
 
 
 class _Now(threading.local):
-    """What the call that runs was given, where torch does not hand it on. Held no longer than the call: it has tensors."""
+    """Arguments of the running call that torch does not pass on. They hold tensors, so they are dropped after the call."""
 
-    units: dict[str, Any] = {}  # FSDPParamInfo by a parameter's name
+    units: dict[str, Any] = {}  # FSDPParamInfo by parameter name
     state: dict[Any, dict[str, Any]] = {}  # the optimizer's
     loaded: _Loaded | None = None
 
@@ -49,11 +49,11 @@ class _Now(threading.local):
 _now = _Now()
 
 
-# -- what the metadata tells ---------------------------------------------------------------------------------------------------
+# -- from the metadata ---------------------------------------------------------------------------------------------------
 
 
 def _held_by_ranks(unit: Any, name: str) -> Iterator[tuple[int, int]]:
-    """The ranks that hold some of a parameter, in the group that shards it, each with how many elements."""
+    """The ranks that hold elements of a parameter, in the group that shards it, with the number of elements."""
     flat, index = unit.handle.flat_param, unit.param_indices[name]
     piece, start = flat._sharded_size.numel(), 0
     parameters = -1
@@ -74,7 +74,7 @@ def _is_trained(unit: Any, name: str) -> bool:
     return bool(unit.param_requires_grad and unit.param_requires_grad[unit.param_indices[name]])
 
 
-# -- whose state there is ------------------------------------------------------------------------------------------------------
+# -- which parameters have state ------------------------------------------------------------------------------------------------------
 
 
 class _Named(NamedTuple):
@@ -85,9 +85,9 @@ class _Named(NamedTuple):
 
 
 def _names_at_peers(parameters: list[_Named], units: dict[str, Any]) -> list[_Named]:
-    """Those of which only peers have state."""
+    """The parameters of which only peers have state."""
     any_state = any(parameter.has_state for parameter in parameters)
-    here: dict[int, bool] = {}  # by unit: whether those that this rank holds have state
+    here: dict[int, bool] = {}  # by unit: True if this rank has state for a parameter of the unit
     for parameter in parameters:
         name = parameter.names[0]
         if name in units and _is_trained(units[name], name) and _is_held(units[name], name):
@@ -138,11 +138,11 @@ def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[.
     return call
 
 
-# -- of which kinds and sizes it is --------------------------------------------------------------------------------------------
+# -- kinds and sizes of state --------------------------------------------------------------------------------------------
 
 
 def _kinds(utils: ModuleType, state: dict[str, Any]) -> Any:
-    """As `_allgather_state_info` tells of a state; nothing is read from the device."""
+    """The same as `_allgather_state_info` sends, without a read from the device."""
     info = utils.StateInfo({}, {}, {})
     for name, value in utils.sorted_items(state):
         if not torch.is_tensor(value):
@@ -205,18 +205,18 @@ def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# -- what rank 0 read ----------------------------------------------------------------------------------------------------------
+# -- state that rank 0 read ----------------------------------------------------------------------------------------------------------
 
 
 def _whole_state(utils: ModuleType, loaded: _Loaded) -> dict[str, Any]:
-    """The state dict of the whole model, of the kinds that this rank's optimizer has, with shapes for tensors."""
+    """The state dict of the whole model with the kinds of this rank's optimizer, and shapes for tensors."""
     optimizer = loaded.optimizer
     own = optimizer.state_dict() if optimizer is not None else {"state": {}}
     model = next((state for state in own["state"].values() if state), None)
     if model is None:
         raise RuntimeError(
-            f"rank {dist.get_rank()} is to be told the optimizer state that rank 0 has read, and nobody can know it here: "
-            "give this rank the state dict too, let its optimizer take a step before, or run with --rank 0"
+            f"rank {dist.get_rank()} needs the optimizer state that rank 0 has read, which a lone rank cannot know: "
+            "give this rank the state dict too, take an optimizer step before, or run with --rank 0"
         )
     names_of = utils._get_param_to_fqns(loaded.model)
     parameters = utils._get_param_key_to_param(optimizer)
@@ -269,7 +269,7 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# -- into torch ----------------------------------------------------------------------------------------------------------------
+# -- patches ----------------------------------------------------------------------------------------------------------------
 
 
 def _utils_imported(utils: ModuleType) -> None:

@@ -1,15 +1,15 @@
 """torch's object collectives for a lone rank.
 
-An object travels as bytes on the device and would come back as zeros. These functions send tensors of the same sizes
-through the same collectives as torch's own (`distributed_c10d.py`, torch 2.13), and take the objects from this process:
+An object travels as bytes on the device and would come back as zeros. These functions send tensors of the same sizes through
+the same collectives as torch (`distributed_c10d.py`, torch 2.13), and take the objects from this process:
 
-- ``all_gather_object``, ``gather_object``: this rank's object in every slot, each a copy of its own;
-- ``broadcast_object_list``: the list stays; on a rank that is not the source it is what was passed in;
-- ``scatter_object_list``: the source gets its own part; another rank the first of what it would itself scatter, if it
-  passed a list, else its output list stays as it is;
-- ``send_object_list`` is torch's own, for nothing comes back; ``recv_object_list``: the list stays.
+- ``all_gather_object``, ``gather_object``: every slot gets a copy of this rank's object;
+- ``broadcast_object_list``: the list stays unchanged, also on a rank that is not the source;
+- ``scatter_object_list``: the source gets its own part. Another rank gets the first object of its own input list; without
+  such a list, its output list stays unchanged;
+- ``send_object_list`` is torch's own; ``recv_object_list``: the list stays unchanged.
 
-Where it is known what the peers have, `peers_have` says so to ``all_gather_object`` and ``broadcast_object_list``.
+If the objects of the peers are known, `peers_have` gives them to ``all_gather_object`` and ``broadcast_object_list``.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ _peers = _Peers()
 def peers_have(
     gathered: Callable[[Any], list[Any]] | None = None, broadcast: list[Any] | None = None
 ) -> Iterator[None]:
-    """In this thread, a gather gives ``gathered(this rank's object)``, an object for each rank of the group; what another rank
-    broadcasts is `broadcast`."""
+    """In this thread, a gather returns ``gathered(this rank's object)``, one object per rank of the group, and a broadcast from
+    another rank returns `broadcast`."""
     before = _peers.gathered, _peers.broadcast
     _peers.gathered, _peers.broadcast = gathered, broadcast
     try:
@@ -50,7 +50,7 @@ def _device_for_objects(group: Any) -> Any:
 
 
 def _rank_in(group: Any, global_rank: int | None, group_rank: int | None) -> int:
-    """The rank in `group` that an argument pair such as (src, group_src) names; by default that of global rank 0."""
+    """The rank in `group` for a pair of arguments such as (src, group_src); by default that of global rank 0."""
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError("Can't specify both group rank and global rank")
@@ -89,7 +89,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         objects = [_copy(obj) for _ in range(size)]
     else:
         objects = _peers.gathered(obj)
-        payload.resize_(max(payload.numel(), *(len(pickle.dumps(each)) for each in objects)))  # as for the largest
+        payload.resize_(
+            max(payload.numel(), *(len(pickle.dumps(each)) for each in objects))
+        )  # padded to the largest object
     c10d.all_gather(_slots(payload.numel(), size, device), payload, group=group)
     object_list[:size] = objects
 
@@ -131,7 +133,7 @@ def broadcast_object_list(
     device = device or _device_for_objects(group)
     if _peers.broadcast is not None and group.rank() != root:
         object_list[:] = _peers.broadcast
-    # A rank that only receives reserves room for what it has itself: the peers hold the same.
+    # A receiving rank allocates the size of its own objects: the peers hold the same.
     sent = [c10d._object_to_tensor(obj, device, group) for obj in object_list]
     payloads = [payload for payload, _ in sent]
     if group.rank() == root:
@@ -193,7 +195,7 @@ def recv_object_list(
     if _is_outside(group, "recv_object_list"):
         return -1
     group = group or c10d._get_default_group()
-    # From any rank, when none is named: the next one stands for it.
+    # A receive from any rank is one from the next rank.
     named = src is not None or group_src is not None
     root = _rank_in(group, src, group_src) if named else (group.rank() + 1) % group.size()
     device, source = device or _device_for_objects(group), c10d.get_global_rank(group, root)

@@ -1,9 +1,9 @@
-"""A parameter's pieces, made for the ranks that are asked for.
+"""A parameter's shards, made only for the ranks that are used.
 
-Torch makes a piece for each rank and then looks at one or two of them: ``fully_shard`` at this rank's and the first, and DTensor's
-random numbers, where tensor parallelism and FSDP2 share a dimension, at how long one rank's is. With 16,384 ranks and the three
-hundred parameters of an 8B model that is millions of tensors, most of them empty: more than a minute. Here a piece is cut when it is
-asked for. A piece is a view, has no bytes, or is of numbers on the CPU: no allocation of the device is spared.
+torch makes a shard for each rank and uses one or two of them. ``fully_shard`` uses the first shard and that of this rank. DTensor's
+random numbers use the length of one shard, if tensor parallelism and FSDP2 share a dimension. With 16,384 ranks and the 300
+parameters of an 8B model, torch makes millions of tensors, most of them empty, in more than a minute. Here a shard is made on access.
+A shard is a view, empty, or a list of indices on the CPU, so device allocations do not change.
 """
 
 import functools
@@ -25,7 +25,7 @@ _PLACEMENTS = "torch.distributed.tensor.placement_types"
 
 
 class Shards:
-    """What ``torch.chunk`` would return, and empty tensors up to the number asked for: by index, by length, in order."""
+    """The result of ``torch.chunk``, with empty tensors up to `number`: by index, by length, in order."""
 
     def __init__(self, tensor: torch.Tensor, number: int, dim: int) -> None:
         self._tensor = tensor
@@ -49,30 +49,29 @@ class Shards:
 
 def install() -> None:
     for name in _FSDP_PARAM:
-        after_import.call(name, _cut_when_asked)
-    after_import.call(_PLACEMENTS, _count_for_one)
+        after_import.call(name, _make_shards_on_access)
+    after_import.call(_PLACEMENTS, _count_one_rank)
 
 
-def _cut_when_asked(module: ModuleType) -> None:
+def _make_shards_on_access(module: ModuleType) -> None:
     chunk_with_empty = getattr(module, _FUNCTION, None)
     if chunk_with_empty is None:
         return
 
     @functools.wraps(chunk_with_empty)
-    def cut_when_asked(tensor: torch.Tensor, num_chunks: int, dim: int) -> Any:
-        # A subclass knows how to split itself, which need not be by `narrow`; and what cannot be cut is refused by torch.
+    def make_on_access(tensor: torch.Tensor, num_chunks: int, dim: int) -> Any:
+        # A subclass may not split by `narrow`; and torch raises its own error for invalid arguments.
         is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
         if is_plain and num_chunks > 0 and tensor.dim() > 0 and tensor.size(dim) > 0:
             garbage_collection.make_up_for(num_chunks)
             return Shards(tensor, num_chunks, dim)
         return chunk_with_empty(tensor, num_chunks, dim=dim)
 
-    setattr(module, _FUNCTION, cut_when_asked)
+    setattr(module, _FUNCTION, make_on_access)
 
 
 def strided_shard_ranges(size: int, split_factor: int, number: int, which: int) -> list[range]:
-    """The indices of piece `which` of `number` of a dimension of `size` that is cut into `split_factor` parts, and each part into
-    `number` pieces."""
+    """The indices of shard `which`: a dimension of `size` is split into `split_factor` parts, and each part into `number` shards."""
     ranges = []
     part = -(-size // split_factor)
     for start in range(0, size, max(part, 1)):
@@ -83,12 +82,12 @@ def strided_shard_ranges(size: int, split_factor: int, number: int, which: int) 
 
 
 def _makes_plain_indices() -> bool:
-    """Torch's indices would be on the CPU: under a mode they may be of another device, fake, or several ranks' at once."""
+    """True if torch's indices would be plain CPU tensors. A mode can put them on another device or make them fake."""
     has_mode = torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack()
     return not has_mode and torch._C._get_default_device() == "cpu"
 
 
-def _count_for_one(placements: ModuleType) -> None:
+def _count_one_rank(placements: ModuleType) -> None:
     modes = getattr(placements, "_StridedShardOffsetMode", None)  # of torch 2.13
     if modes is None:
         return
@@ -96,7 +95,7 @@ def _count_for_one(placements: ModuleType) -> None:
     size_and_offset = strided_shard.local_shard_size_and_offset
 
     @functools.wraps(size_and_offset)
-    def count_for_one(
+    def count_one_rank(
         self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST
     ) -> Any:
         numbers = (curr_local_size, self.split_factor, num_chunks, rank)
@@ -112,4 +111,4 @@ def _count_for_one(placements: ModuleType) -> None:
             return size, [index for one in ranges for index in one]
         return size, next((one.start for one in ranges if one), -1)
 
-    strided_shard.local_shard_size_and_offset = count_for_one
+    strided_shard.local_shard_size_and_offset = count_one_rank

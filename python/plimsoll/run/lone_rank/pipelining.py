@@ -1,15 +1,15 @@
-"""torch.distributed.pipelining for a lone rank, which holds some of the stages and hears of no other.
+"""torch.distributed.pipelining for a lone rank, which holds some of the stages.
 
-Before the first step the stages agree on whether all of them know their inputs and outputs, and if not they tell each
-other, stage after stage. The peers vote as this rank does. What a neighbour would tell is known here:
+Before the first step the stages vote whether all of them know the metadata of their inputs and outputs. If not, each stage sends
+metadata to the next. Here the peers vote like this rank. The metadata from a neighbour comes from this rank:
 
-- the gradients that the next stage sends back are like this stage's outputs;
-- the inputs are like the ``input_args`` that this stage was made with, if it was;
-- else, where this rank holds an earlier stage too, like what that one sent on: the stages are taken to be alike;
-- else, where the variable PLIMSOLL_STAGES names a file, like what an earlier stage sent on in a run that was given the
-  same file: run a rank that holds the first stage, then the others.
+- gradients from the next stage have the metadata of this stage's outputs;
+- inputs have the metadata of the ``input_args`` of this stage, if it has any;
+- if not, and this rank holds an earlier stage, inputs have the metadata of that stage's outputs: stages are assumed equal;
+- if not, and the variable PLIMSOLL_STAGES names a file, inputs have the metadata of an earlier stage's outputs in a run with
+  the same file: first run a rank with the first stage, then the others.
 
-A stage for which none of these holds cannot run alone: the error says what to do.
+In all other cases a stage cannot run alone, and the error says what to do.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ class _SentOn(NamedTuple):
     metas: tuple[Any, ...]
 
 
-_sent_on: dict[tuple[int, int], _SentOn] = {}  # by the pipeline: its group and its number of stages
+_sent_on: dict[tuple[int, int], _SentOn] = {}  # by pipeline: its group and its number of stages
 
 
 def _pipeline_of(stage: Any) -> tuple[int, int]:
@@ -40,31 +40,33 @@ def _pipeline_of(stage: Any) -> tuple[int, int]:
 _VARIABLE = "PLIMSOLL_STAGES"
 
 
-def _tell_later_runs(sent: _SentOn, num_stages: int) -> None:
+def _save_for_later_runs(sent: _SentOn, num_stages: int) -> None:
     path = os.environ.get(_VARIABLE)
     if path:
         with open(path, "wb") as file:
             pickle.dump((num_stages, tuple(sent)), file)
 
 
-def _told_by_earlier_run(num_stages: int) -> _SentOn | None:
-    """None where no file is named, or none was written."""
+def _saved_by_earlier_run(num_stages: int) -> _SentOn | None:
+    """None without a file name, or if the file does not exist."""
     path = os.environ.get(_VARIABLE)
     if not path or not os.path.exists(path):
         return None
     with open(path, "rb") as file:
         stages_then, sent = pickle.load(file)
     if stages_then != num_stages:
-        raise ValueError(f"{_VARIABLE}: {path} is of a pipeline of {stages_then} stages, and this one has {num_stages}")
+        raise ValueError(
+            f"{_VARIABLE}: {path} is from a pipeline of {stages_then} stages, but this one has {num_stages}"
+        )
     return _SentOn(*sent)
 
 
-def _say_what_to_give(stage: Any, error: Callable[[str], Exception]) -> NoReturn:
+def _raise_unknown_inputs(stage: Any, error: Callable[[str], Exception]) -> NoReturn:
     raise error(
-        f"pipeline stage {stage.stage_index} of {stage.num_stages} runs alone: there is no stage "
-        f"{stage.stage_index - 1} to tell it what it receives. Run a rank that holds the first stage before this one, "
-        f"both with {_VARIABLE}=FILE in the environment; or give PipelineStage example tensors of one microbatch: "
-        "input_args=… (and output_args=…); tensors on the meta device will do."
+        f"pipeline stage {stage.stage_index} of {stage.num_stages} runs alone: it does not know what stage "
+        f"{stage.stage_index - 1} sends. First run a rank that holds the first stage, then this rank, both with "
+        f"{_VARIABLE}=FILE in the environment. Or give PipelineStage example tensors of one microbatch: "
+        "input_args=… (and output_args=…); tensors on the meta device are enough."
     )
 
 
@@ -76,7 +78,7 @@ def _stage_imported(module: ModuleType) -> None:
     stage_type = module.PipelineStage
     if hasattr(stage_type, "_recv_meta"):
         _answer_for_neighbours(module, stage_type)
-    elif hasattr(stage_type, "_shape_inference"):  # before torch 2.13, stages made with input_args do not ask
+    elif hasattr(stage_type, "_shape_inference"):  # Before torch 2.13, stages with input_args need no metadata.
         _refuse_to_ask(stage_type)
 
 
@@ -85,12 +87,12 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
 
     def inputs(stage: Any) -> tuple[Any, ...]:
         given = stage._user_meta.inputs
-        sent_on = _sent_on.get(_pipeline_of(stage)) or _told_by_earlier_run(stage.num_stages)
+        sent_on = _sent_on.get(_pipeline_of(stage)) or _saved_by_earlier_run(stage.num_stages)
         if given is None and sent_on is not None and sent_on.stage_index < stage.stage_index:
             given = sent_on.metas
         if given is None:
-            _say_what_to_give(stage, module.PipeliningMetadataError)
-        # What another stage computed has a gradient; an example tensor need not say so.
+            _raise_unknown_inputs(stage, module.PipeliningMetadataError)
+        # The output of another stage has a gradient, also if the example tensor does not require one.
         return tuple(_with_grad(meta, stage._lone_has_backward) for meta in given)
 
     def output_grads(stage: Any) -> tuple[Any, ...]:
@@ -110,17 +112,17 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
         if dst_stage > self.stage_index:
             sent = _sent_on[_pipeline_of(self)] = _SentOn(self.stage_index, meta.forward_metas)
             if self.is_first:
-                _tell_later_runs(sent, self.num_stages)
+                _save_for_later_runs(sent, self.num_stages)
         send(self, meta, dst_stage)
 
     @functools.wraps(infer)
-    def infer_knowing(self: Any, args: Any, kwargs: Any = None, has_backward: bool = False) -> Any:
+    def infer_noting_backward(self: Any, args: Any, kwargs: Any = None, has_backward: bool = False) -> Any:
         self._lone_has_backward = has_backward
         return infer(self, args, kwargs, has_backward)
 
     stage_type._recv_meta = receive
     stage_type._send_meta = send_and_keep
-    stage_type._forward_metadata_inference = infer_knowing
+    stage_type._forward_metadata_inference = infer_noting_backward
 
 
 def _refuse_to_ask(stage_type: Any) -> None:
@@ -129,7 +131,7 @@ def _refuse_to_ask(stage_type: Any) -> None:
     @functools.wraps(infer)
     def infer_or_refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not self.is_first and self.stage_index_to_group_rank[self.stage_index - 1] != self.group_rank:
-            _say_what_to_give(self, RuntimeError)
+            _raise_unknown_inputs(self, RuntimeError)
         return infer(self, *args, **kwargs)
 
     stage_type._shape_inference = infer_or_refuse
@@ -138,7 +140,7 @@ def _refuse_to_ask(stage_type: Any) -> None:
 def _schedules_imported(module: ModuleType) -> None:
     schedule = module._PipelineSchedule
     warm_up = getattr(schedule, "_warmup_p2p", None)
-    if warm_up is None:  # before torch 2.13 there was no vote
+    if warm_up is None:  # Before torch 2.13 the stages do not vote.
         return
 
     @functools.wraps(warm_up)

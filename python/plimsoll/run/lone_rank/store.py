@@ -1,15 +1,14 @@
-"""Stores that answer for the peers that are not there.
+"""Stores that answer for the absent peers.
 
-torch's TCPStore and FileStore wait: for workers to join, for a key to be set. Their replacements keep what this process
-sets and never wait; a PrefixStore of torch's own around one of them works as before. A HashStore, which only this
-process can fill, stays torch's own, but the groups of an ``init_process_group`` that it is passed to see it through a
-store that does not wait.
+torch's TCPStore and FileStore wait for workers to join and for keys to be set. Their replacements keep this process's values and
+never wait; torch's PrefixStore works around them. A HashStore, which only this process can fill, stays torch's own. But if the
+script passes it to ``init_process_group``, the groups use it through a store that does not wait.
 
-- ``get`` of a key that nobody set: where the key is one under which rank 0 publishes an NCCL id, an id; else ``b""``.
-- ``add(key, n)``: the peers add the same, so a counter reaches the world size at once and no barrier that polls waits.
-- ``wait`` returns at once: the peer that would set the key has.
-- ``check`` says yes for a key that was set here, or that ``wait`` or ``get`` found a peer to have set. It is otherwise
-  no: a flag that nobody raised, to stop or that a rank failed, is not up.
+- ``get`` of an unset key: an id if rank 0 publishes an NCCL id under such a key, else ``b""``.
+- ``add(key, n)``: the peers add the same, so a counter reaches the world size at once and a barrier that polls ends.
+- ``wait`` returns at once, as if the peer had set the key.
+- ``check`` is true for a key that was set here, or that an earlier ``wait`` or ``get`` attributed to a peer. It is false
+  otherwise: flags to stop, or for a failed rank, are not set.
 """
 
 import functools
@@ -26,8 +25,8 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, distributed_c10d
 
 _NCCL_ID_BYTES = 128
-# The last part of a key under which ProcessGroupNCCL shares an id: the communicator's number, the two ranks of a
-# point-to-point communicator, or (several roots) a name with a number.
+# The last part of a key under which ProcessGroupNCCL shares an id: the number of a communicator, two ranks (point to point),
+# or a name with a number (several roots).
 _NCCL_ID_KEY = re.compile(r"(?:^|/)(?:\d+|\d+:\d+|UniqueNCCLID:\d+)$")
 
 # A store's Python half must outlive the C++ objects that hold its other half, background threads included.
@@ -145,7 +144,7 @@ class LoneStore(Store):
     def clone(self) -> "LoneStore":
         return self
 
-    # The names under which C++ asks for the same.
+    # The names that C++ uses.
     deleteKey = delete_key
     getNumKeys = num_keys
     compareSet = compare_set
@@ -159,9 +158,9 @@ class LoneStore(Store):
 
 
 class TCPStore(LoneStore):
-    """In the place of torch.distributed.TCPStore: no socket, no server, no workers to wait for."""
+    """Replaces torch.distributed.TCPStore, without a socket, a server or a wait for workers."""
 
-    _DEFAULT_PORT = 29500  # what port 0, "any free one", is said to have become
+    _DEFAULT_PORT = 29500  # reported for port 0, "any free port"
 
     def __init__(
         self,
@@ -183,7 +182,7 @@ class TCPStore(LoneStore):
 
 
 class FileStore(LoneStore):
-    """In the place of torch.distributed.FileStore: no file is made."""
+    """Replaces torch.distributed.FileStore, without a file."""
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__(world_size)
@@ -191,7 +190,7 @@ class FileStore(LoneStore):
 
 
 class _ValuesOf(MutableMapping[str, bytes]):
-    """The values of a store of torch's own, of which only keys that exist are asked for."""
+    """The values of one of torch's stores. Reads only keys that exist, because other reads would wait."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -215,17 +214,16 @@ class _ValuesOf(MutableMapping[str, bytes]):
         return self._store.num_keys()
 
 
-def _that_does_not_wait(store: Any, world_size: int) -> Any:
-    """`store` itself, or what to use in its place if it is a HashStore, with prefixes or without."""
+def _without_waiting(store: Any, world_size: int) -> Any:
+    """`store`, or its replacement if it is a HashStore, with prefixes or without."""
     inner = store
     while isinstance(inner, PrefixStore):
         inner = inner.underlying_store
     return LoneStore(world_size, _ValuesOf(store)) if isinstance(inner, dist.HashStore) else store
 
 
-# The monitor and the dumps exist to find absent peers: here all of them are, and nothing is wrong. And they would ask the
-# store from a thread of their own, also when Python is no longer there to answer. Set as late as here, because scripts
-# (torchtitan) set them too.
+# The monitor and the dumps exist to find absent peers, and here all peers are absent. Their threads would also call the store
+# after Python has ended. Set in init_process_group, because scripts (torchtitan) set these variables too.
 _ENVIRONMENT = {
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
@@ -241,7 +239,7 @@ def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None
         given = signature.bind(*args, **options)
         if given.arguments.get("store") is not None:
             store, world_size = given.arguments["store"], given.arguments.get("world_size", -1)
-            given.arguments["store"] = _that_does_not_wait(store, world_size)
+            given.arguments["store"] = _without_waiting(store, world_size)
         os.environ.update(_ENVIRONMENT)
         return init_process_group(*given.args, **given.kwargs)
 

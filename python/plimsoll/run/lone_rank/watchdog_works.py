@@ -1,17 +1,17 @@
-"""What NCCL's works keep whose future was taken and which nobody waits for: the hooks by which DDP compresses gradients.
+"""Tensors of NCCL works that code uses by their future, without a wait: DDP's hooks that compress gradients.
 
-A work keeps the tensors of an asynchronous collective until somebody waits for it. Nobody does who takes its future instead:
-then the group's watchdog, a thread that looks ten times a second, puts what completed works keep on a shelf, and the next
-collective of the group clears the shelf (`workEnqueue` of `ProcessGroupNCCL.cpp`, torch 2.8 to 2.13). A step of a real job
-is longer than a tenth of a second, so that what one left is gone with the first collective of the next. Here steps take
-milliseconds, and the tensors of a dozen of them would be kept; of a long one, as many as the machine's speed decides.
+A work keeps the tensors of an asynchronous collective until a wait for it. If code takes the work's future instead, the group's
+watchdog frees them: ten times a second this thread moves the tensors of completed works to a shelf, and the group's next
+collective clears the shelf (`workEnqueue` of `ProcessGroupNCCL.cpp`, torch 2.8 to 2.13). A step of a real job takes longer than a
+tenth of a second, so the first collective of the next step frees the tensors. Steps on the pretend GPU take milliseconds: the
+tensors of a dozen steps would stay, and their number would depend on the machine's speed.
 
-So a reduction is waited for at once, which leaves nothing to the watchdog, and what it reduced is kept here: until the first
-collective after the next forward of DDP has begun, or the first of another backward.
+So this module waits for a reduction at once, which leaves no work to the watchdog. It holds the reduced tensors until the first
+collective after the next forward of DDP, or until the first collective of another backward.
 
-A gather keeps more than can be reached from here, and DDP's hooks in C++ (``_register_builtin_comm_hook``) are not seen: those
-are left to the watchdog, and the next forward waits until it has looked. The machine's speed still tells there in a step of
-more than a tenth of a second. Not told apart: of which group a collective is.
+A gather keeps tensors that are not reachable from Python, and DDP's hooks in C++ (``_register_builtin_comm_hook``) are not visible.
+These stay with the watchdog, and the next forward waits for it. If such a step takes more than a tenth of a second, the result
+still depends on the machine's speed. The groups of collectives are not distinguished.
 """
 
 import functools
@@ -42,7 +42,7 @@ _COLLECTIVES = (
     "send",
     "recv",
 )
-# Their input is their output: who keeps the one keeps all that the work does.
+# Their input is their output, so the output has all tensors of the work.
 _IN_PLACE = {int(getattr(getattr(_distributed_c10d, "OpType"), name)) for name in ("ALLREDUCE", "BROADCAST", "REDUCE")}
 
 
@@ -50,12 +50,12 @@ class _Shelf:
     def __init__(self) -> None:
         self._of_this_step: list[Any] = []
         self._of_earlier: list[Any] = []
-        self._backward = -1  # autograd's number of the one that the works of this step were made in
+        self._backward = -1  # autograd's number of the backward pass of this step's works
         self.is_left_to_watchdog = False
         self.has_hook_in_cpp = False
 
     def keep(self, tensors: Any, backward: int) -> None:
-        """REQUIRES: the collective that made them is the last that was called."""
+        """REQUIRES: the tensors belong to the last collective."""
         if backward != self._backward:
             self._of_this_step.clear()
             self._of_earlier.clear()
@@ -67,7 +67,7 @@ class _Shelf:
         self._of_this_step = []
         if self.is_left_to_watchdog:
             self.is_left_to_watchdog = self.has_hook_in_cpp
-            let_the_watchdog_look()
+            wait_for_watchdogs()
 
     def collective_was_made(self) -> None:
         self._of_earlier.clear()
@@ -78,17 +78,17 @@ forward_begins = _shelf.forward_begins
 collective_was_made = _shelf.collective_was_made
 
 
-def let_the_watchdog_look() -> None:
-    """Waits, for up to a tenth of a second, until every group's watchdog has seen that its collectives are complete."""
+def wait_for_watchdogs() -> None:
+    """Waits up to a tenth of a second, until the watchdog of every group has seen that its collectives are complete."""
     for group in list(distributed_c10d._world.pg_map):
         if "nccl" in distributed_c10d.get_backend_config(group):
             try:
                 group._wait_for_pending_works()
-            except RuntimeError:  # torch 2.5 cannot ask a group of several backends; nor do its works keep tensors
+            except RuntimeError:  # torch 2.5: a group with several backends. Its works do not keep tensors.
                 pass
 
 
-def _telling(collective: Callable[..., Any]) -> Callable[..., Any]:
+def _then_note(collective: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(collective)
     def call(*arguments: Any, **options: Any) -> Any:
         result = collective(*arguments, **options)
@@ -99,17 +99,17 @@ def _telling(collective: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
-def _see_collectives() -> None:
-    """Once, and only in a script that leaves works: other scripts' collectives are called as they are."""
+def _wrap_collectives() -> None:
+    """Wraps the collectives, only in a script that uses a work's future."""
     group = distributed_c10d.ProcessGroup
     for name in _COLLECTIVES:
         if hasattr(group, name):
-            setattr(group, name, _telling(getattr(group, name)))
-    send_buffers = _telling(torch.distributed._broadcast_coalesced)
+            setattr(group, name, _then_note(getattr(group, name)))
+    send_buffers = _then_note(torch.distributed._broadcast_coalesced)
 
     @functools.wraps(send_buffers)
     def at_forward(*arguments: Any, **options: Any) -> Any:
-        forward_begins()  # also one without gradients, for which DDP does not ask for new buckets
+        forward_begins()  # also a forward without gradients, in which DDP does not rebuild buckets
         return send_buffers(*arguments, **options)
 
     torch.distributed._broadcast_coalesced = at_forward
@@ -124,7 +124,7 @@ def _waiting(get_future: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return future
         backward = torch._C._current_graph_task_id()
         if backward != -1 and future.done():
-            _see_collectives()
+            _wrap_collectives()
             _shelf.keep(future.value(), backward)
         work.wait()
         return future
@@ -132,7 +132,7 @@ def _waiting(get_future: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return call
 
 
-def _noting(register: Callable[..., Any]) -> Callable[..., Any]:
+def _note_cpp_hook(register: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(register)
     def call(*arguments: Any) -> Any:
         _shelf.has_hook_in_cpp = _shelf.is_left_to_watchdog = True
@@ -142,7 +142,7 @@ def _noting(register: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _works_keep_tensors() -> bool:
-    """Before torch 2.8 the allocator is told of the stream that uses them instead."""
+    """False before torch 2.8, which records the stream in the allocator instead."""
     major, minor = torch.__version__.split(".")[:2]
     return (int(major), int(minor)) >= (2, 8)
 
@@ -153,4 +153,4 @@ def replacements() -> dict[str, Any]:
     work = _distributed_c10d.Work
     setattr(work, "get_future", _waiting(work.get_future))
     register = "_register_builtin_comm_hook"
-    return {register: _noting(getattr(_distributed_c10d, register))}
+    return {register: _note_cpp_hook(getattr(_distributed_c10d, register))}
