@@ -3,8 +3,9 @@
 mem_tracker, fsdp_mem_tracker, mod_tracker    the classes, with torch's signatures
 ref_types                                     categories and states, as enumerations
 snapshots, display                            torch's dictionaries and printed forms
-hooks                                         how modules, optimizers and checkpoints are seen
-fsdp2                                         how FSDP2 is seen
+results                                       the other answers of trackers
+hooks                                         observe modules, optimizers and checkpoints
+fsdp2                                         observe FSDP2
 fake                                          memory under FakeTensorMode and on meta
 """
 
@@ -21,7 +22,7 @@ __all__ = ["FSDPMemTracker", "MemTracker", "ModTracker"]
 
 
 def __getattr__(name: str) -> Any:
-    # `plimsoll run` takes hooks alone: FSDP2 and DTensor are imported by who asks for them.
+    # `plimsoll run` uses only hooks: FSDP2 and DTensor are imported only for the trackers that need them.
     if name not in _PLACES:
         raise AttributeError(f"module 'plimsoll.trackers' has no attribute {name!r}")
     return getattr(importlib.import_module(f"plimsoll.trackers.{_PLACES[name]}"), name)

@@ -1,15 +1,14 @@
-"""Memory that is not there: tensors under FakeTensorMode, and on meta. No allocator is asked for it, so the tensors that
-operators give are looked at instead, as torch's trackers do: what operators take within them is not seen.
+"""Tensors without memory: those under FakeTensorMode and on meta. They do not use an allocator. Instead the tracker looks at the
+results of operators, as torch's trackers do, so it does not see temporaries inside operators.
 
-DTensor computes the shapes of its results by running operators on fake tensors of the global shape, under the script's own fake
-mode where there is one; those are nobody's memory, and are passed over.
+DTensor computes the shapes of its results with operators on fake tensors of the global shape, under the script's fake mode if there
+is one. These tensors do not count.
 
-[Note: when looking begins] To look at what operators give costs each of them some ten microseconds, so it begins where there is
-something to see: with the tracker's scope, where what was registered has no memory or a fake mode is active; else in its midst,
-where a module is given a parameter or a buffer without memory, or is called with a tensor without (or with keyword arguments alone,
-and has such parameters). From then on all that it holds and is called with counts. What a script makes and computes before that
-and outside of modules is not seen. It ends with the scope, or where a whole model with memory runs: models may be made on meta
-and trained elsewhere.
+[Note: when looking begins] Looking at results costs each operator about ten microseconds, so it begins only if necessary. It begins
+with the tracker's scope if a registered tensor has no memory or if a fake mode is active. Within the scope, it begins when a module
+gets a parameter or buffer without memory, or when a module is called with such a tensor (or only with keyword arguments, and has such
+parameters). From then on the module's tensors and arguments count. Tensors that the script made before that, outside of modules,
+are not seen. Looking ends with the scope, or when a whole model with memory runs: a model may be made on meta and trained elsewhere.
 """
 
 import functools
@@ -35,15 +34,15 @@ from plimsoll.native import _C
 
 
 def note(tensor: torch.Tensor) -> None:
-    """The memory that the tensor, or what is in it, stands for counts from now on."""
+    """Counts the memory that the tensor (or the tensors inside it) would have."""
     for storage in get_untyped_storages(tensor):
-        # Of a fake tensor the device is the one it stands for, and of its storage meta.
+        # A fake tensor has the simulated device; its storage has meta.
         if storage.device.type == "meta":
             _C.note_storage(storage, tensor.device, storage.size())
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
-    if tensor.layout is not torch.strided:  # It has no storage of its own.
+    if tensor.layout is not torch.strided:  # It has no storage.
         return False
     return any(storage.device.type == "meta" for storage in get_untyped_storages(tensor))
 
@@ -59,7 +58,7 @@ _thread = _Thread()
 
 
 class FakeMemory(TorchDispatchMode):
-    """While it is entered, tensors without memory are seen as they are made."""
+    """While it is entered, counts tensors without memory when they are made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,9 +98,9 @@ class FakeMemory(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None) -> Any:
         if any(kind is DTensor for kind in types):
-            return NotImplemented  # It runs first, and comes here with its local tensors.
+            return NotImplemented  # DTensor runs first, then dispatches its local tensors here.
         if func is torch.ops._c10d_functional.wait_tensor.default and active_fake_mode():
-            result = args[0]  # Its meta implementation makes a tensor where the real one makes none.
+            result = args[0]  # Only its meta implementation makes a tensor.
         else:
             result = func(*args, **kwargs or {})
         if active_fake_mode() is self._fake_mode and not _thread.propagating:
@@ -110,7 +109,7 @@ class FakeMemory(TorchDispatchMode):
 
 
 def _lacks_memory(thing: Any) -> bool:
-    """is_fake, for whatever a module is given: a question of some tens of nanoseconds."""
+    """is_fake for any argument of a module, in tens of nanoseconds."""
     return getattr(thing, "is_meta", False) or type(thing) is FakeTensor
 
 
@@ -121,24 +120,24 @@ def _held_and_given(module: torch.nn.Module, args: Any) -> Iterable[torch.Tensor
 
 
 class _Watches:
-    """All that are open. The native part, which looks at what each module is called with, tells them."""
+    """All open watches. The native part, which sees each module call, calls them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: tuple[Watch, ...] = ()
+        self._open: tuple[MemorylessWatch, ...] = ()
 
-    def add(self, watch: "Watch") -> None:
+    def add(self, watch: "MemorylessWatch") -> None:
         with self._lock:
             self._open = (*self._open, watch)
         self.update()
 
-    def remove(self, watch: "Watch") -> None:
+    def remove(self, watch: "MemorylessWatch") -> None:
         with self._lock:
             self._open = tuple(one for one in self._open if one is not watch)
         self.update()
 
     def update(self) -> None:
-        """Where one is looking it is told of every forward, else of those that have to do with tensors without memory."""
+        """If a watch is looking, it gets every forward; if not, only those with tensors without memory."""
         watches = self._open
         _C.set_on_memoryless(self._before_forward if watches else None, any(watch.looks for watch in watches))
 
@@ -150,8 +149,8 @@ class _Watches:
 _watches = _Watches()
 
 
-class Watch:
-    """Begins and ends looking within a tracker's scope, on the tracker's thread: see [Note: when looking begins]."""
+class MemorylessWatch:
+    """Begins and ends looking in a tracker's scope, on the tracker's thread: see [Note: when looking begins]."""
 
     def __init__(self, tracker: Any) -> None:
         self._tracker = tracker  # the native one
@@ -179,7 +178,7 @@ class Watch:
             self._begin([tensor])
 
     def before_forward(self, module: torch.nn.Module, args: Any) -> None:
-        """Before the module is seen: what it holds is to be known when it runs."""
+        """Called before the tracker sees the module, so that its tensors count when it runs."""
         if not self.looks:
             if any(map(_lacks_memory, tree_leaves(args) or module._parameters.values())):
                 self._begin(_held_and_given(module, args))
@@ -190,7 +189,7 @@ class Watch:
         if threading.get_ident() != self._thread or active_fake_mode() is not None:
             return
         modes = _get_current_dispatch_mode_stack()
-        # Within a mode of the script's, which ends before ours would, looking waits for the next occasion.
+        # Inside a mode of the script, which ends before ours, looking waits for the next call.
         if len(modes) == self._modes and not any(isinstance(mode, FakeMemory) for mode in modes):
             self._memory = FakeMemory()
             self._memory.__enter__()

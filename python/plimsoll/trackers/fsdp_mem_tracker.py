@@ -35,7 +35,7 @@ class FSDPMemTracker(MemTracker):
     runs. Beyond torch's it takes any number of steps, modules that were sharded together, and several groups of parameters in
     a module. It has own categories for the all-gather's inputs, the reduce-scatter's outputs, accumulated and partial gradients.
 
-    One rank of eight, without the others (in a script under ``plimsoll run --world-size 8``, ``init_process_group("nccl")``):
+    One rank of eight (in a script under ``plimsoll run --world-size 8``, use ``init_process_group("nccl")``):
 
     >>> import torch
     >>> import torch.distributed as dist
@@ -58,7 +58,7 @@ class FSDPMemTracker(MemTracker):
     ...         optimizer.step()
     ...         optimizer.zero_grad()
     >>> peak = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]
-    >>> peak["Sharded Param"] == 4 * 4 * (64 * 64 + 64) // 8  # four layers of four-byte numbers, of which this rank has an eighth
+    >>> peak["Sharded Param"] == 4 * 4 * (64 * 64 + 64) // 8  # four layers of four-byte numbers: this rank has an eighth
     True
     >>> peak["Unsharded Param"] == 4 * (64 * 64 + 64)  # one layer is whole at a time
     True
@@ -93,8 +93,8 @@ class FSDPMemTracker(MemTracker):
     def track_external(self, *external: Any) -> None:
         """Does nothing: the model and the optimizer are known, and ``track_inputs`` takes inputs."""
 
-    def _watch(self, scope: ExitStack) -> None:
-        super()._watch(scope)
+    def _observe(self, scope: ExitStack) -> None:
+        super()._observe(scope)
         patches.acquire()
         scope.callback(patches.release)
         for module in self._root_mod.modules():

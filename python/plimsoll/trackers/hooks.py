@@ -1,8 +1,8 @@
-"""How Python's modules, optimizers and checkpoints are seen: one set of hooks for all trackers of the process, there while one
-of them is entered. What they see goes to the native part, which tells every tracker.
+"""Observes Python's modules, optimizers and checkpoints: one set of hooks for all trackers of the process, installed while a
+tracker is entered. The hooks call the native part, which informs every tracker.
 
-[Note: functions that run again] Activation checkpointing calls the same function in forward, and again in backward. Each is
-wrapped where torch keeps it for the second time: what it allocates then is activations, and not temporaries of backward.
+[Note: recomputation] Activation checkpointing calls the same function in forward and again in backward. The function that torch
+keeps for backward is wrapped, because its allocations are activations, not temporaries of backward.
 """
 
 import functools
@@ -30,7 +30,7 @@ from plimsoll.native import _C
 
 
 class Defects(Protocol):
-    """Who is told what a hook raised, which then raises nothing (plimsoll.run.observe.defects)."""
+    """Collects the exceptions of hooks (plimsoll.run.observe.defects)."""
 
     def failed(self, part: str, error: BaseException) -> None: ...
     def attempt(self, part: Callable[..., object], *args: Any) -> None: ...
@@ -39,11 +39,11 @@ class Defects(Protocol):
 # -- optimizers ----------------------------------------------------------------------------------------------------------
 
 
-_Open = list[tuple["weakref.ref[Optimizer]", int]]  # and the thread of each
+_Open = list[tuple["weakref.ref[Optimizer]", int]]  # with the thread of each step
 
 
 class _Steps:
-    """The steps that are under way. One that raised is not over by torch's hooks; it is found to be gone later."""
+    """The optimizer steps that are running. torch calls no hook for a step that raised: `drop_broken` finds it later."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,11 +52,11 @@ class _Steps:
     def begin(self, optimizer: Optimizer, *_: Any) -> None:
         self.drop_broken()
         if _lacks_state(optimizer):
-            _tell_of_new_state(optimizer)
+            _observe_new_state(optimizer)
         self.begin_compiled(optimizer)
 
     def begin_compiled(self, optimizer: Optimizer) -> None:
-        """The compiler knows torch's own methods of an optimizer, and none that stand for them."""
+        """Does not wrap `_init_group`: the compiler knows only torch's own methods of an optimizer."""
         step = (weakref.ref(optimizer), threading.get_ident())
         self._set_open(lambda steps: [*steps, step])
         _C.step_begins(optimizer)
@@ -66,7 +66,7 @@ class _Steps:
             self._close(optimizer)
 
     def drop_broken(self) -> None:
-        """The forward of a closure runs within a step; any other finds the step gone from this thread's stack."""
+        """Closes steps that are no longer on this thread's stack. The forward of a closure runs within a step."""
         if _is_stepping():
             return
         for optimizer, thread in list(self.open):
@@ -83,26 +83,26 @@ class _Steps:
             _C.set_before_any_forward(self.drop_broken if self.open else None)
 
     def _close(self, optimizer: Optimizer | None) -> None:
-        """None: one that is gone."""
+        """None: an optimizer that was freed."""
         self._set_open(lambda steps: [(one, thread) for one, thread in steps if one() not in (optimizer, None)])
         if optimizer is not None and isinstance(optimizer.__dict__.get("_init_group"), _InitGroup):
             del optimizer.__dict__["_init_group"]
         _C.step_over(optimizer)
 
     def forget(self) -> None:
-        """In a forked child, where another thread of the parent's may have held the lock."""
+        """In a forked child: another thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
 
 _steps = _Steps()
 
 
-# What torch puts around every optimizer's step.
+# The code that torch puts around every optimizer step.
 _AROUND_STEP = {part for part in Optimizer.profile_hook_step.__code__.co_consts if isinstance(part, CodeType)}
 
 
 def _is_stepping() -> bool:
-    """Whether this thread is in a step, of whichever optimizer. By code alone: to read a frame's variables keeps them alive."""
+    """True if this thread is in any optimizer step. Compares only code: reading a frame's variables would keep them alive."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in _AROUND_STEP:
@@ -115,8 +115,8 @@ def _lacks_state(optimizer: Optimizer) -> bool:
     return len(optimizer.state) < sum(len(group["params"]) for group in optimizer.param_groups)
 
 
-def _tell_of_new_state(optimizer: Optimizer) -> None:
-    """torch's optimizers make a parameter's state in one method of theirs, for this step wrapped."""
+def _observe_new_state(optimizer: Optimizer) -> None:
+    """Wraps, for this step, the method in which torch's optimizers create state."""
     original = getattr(optimizer, "_init_group", None)
     if original is None or "_init_group" in optimizer.__dict__:
         return
@@ -125,7 +125,7 @@ def _tell_of_new_state(optimizer: Optimizer) -> None:
 
 
 class _InitGroup:
-    """Stands for an optimizer's own `_init_group`. What a script has put there itself is left."""
+    """Replaces an optimizer's `_init_group`. A replacement by the script stays."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self._original = original
@@ -138,16 +138,16 @@ class _InitGroup:
 # -- checkpoints ---------------------------------------------------------------------------------------------------------
 
 
-def _again(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run_again(*args: Any, **kwargs: Any) -> Any:
+def _as_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
+    def recompute(*args: Any, **kwargs: Any) -> Any:
         with _C.Recomputation():
             return function(*args, **kwargs)
 
-    return run_again
+    return recompute
 
 
 class _Checkpoints:
-    """See [Note: functions that run again]."""
+    """See [Note: recomputation]."""
 
     def install(self) -> None:
         checkpoint = torch.utils.checkpoint
@@ -155,11 +155,11 @@ class _Checkpoints:
         self._forward = forward = checkpoint.CheckpointFunction.forward
 
         def init(frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-            frame_init(frame, _again(recompute_fn), *args, **kwargs)
+            frame_init(frame, _as_recomputation(recompute_fn), *args, **kwargs)
 
         def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
             outputs = forward(ctx, run_function, *args)
-            ctx.run_function = _again(ctx.run_function)
+            ctx.run_function = _as_recomputation(ctx.run_function)
             return outputs
 
         checkpoint._CheckpointFrame.__init__ = init  # type: ignore[method-assign]
@@ -174,8 +174,8 @@ class _Checkpoints:
 
 
 class _ModuleCalls:
-    """Hooks of all modules, and a short way to them. A module that is hooked at all is called by torch in a way that costs more
-    than our hooks do; so one that has no hooks of its own, where there are none but ours, is called between them directly."""
+    """Global module hooks with a fast path. With any hook, torch's way to call a module costs more than our hooks do. So if a module
+    has no hooks and the only global hooks are ours, the native part calls its forward between our hooks directly."""
 
     def __init__(self) -> None:
         self._handles: list[Any] = []
@@ -184,7 +184,7 @@ class _ModuleCalls:
             _global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks, _global_backward_hooks
         )
 
-    def see(self) -> None:
+    def install(self) -> None:
         self._handles = [
             register_module_forward_pre_hook(_C.before_forward),
             register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
@@ -200,10 +200,12 @@ class _ModuleCalls:
 
         torch.nn.Module._call_impl = self._call_impl = call_impl  # type: ignore[method-assign]
 
-    def see_no_more(self) -> None:
+    def remove(self) -> None:
         for handle in self._handles:
             handle.remove()
-            _global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves it there, and takes it for a hook.
+            _global_forward_hooks_with_kwargs.pop(
+                handle.id, None
+            )  # torch forgets to remove it and would take it for a hook.
         self._handles = []
         ours, self._call_impl = self._call_impl, None
         if ours is None:
@@ -211,7 +213,7 @@ class _ModuleCalls:
         original = ours.__wrapped__  # type: ignore[attr-defined]
         if torch.nn.Module._call_impl is ours:
             torch.nn.Module._call_impl = original  # type: ignore[method-assign]
-        # torch.compile keeps the one that it met when it was imported.
+        # torch.compile keeps the function that it found at its import.
         compiler = sys.modules.get("torch._dynamo.utils")
         if getattr(compiler, "unpatched_nn_module_call_impl", None) is ours:
             compiler.unpatched_nn_module_call_impl = original  # type: ignore[union-attr]
@@ -224,8 +226,8 @@ _NOT_CALLED = object()
 
 
 class Hooks:
-    """The hooks of the process. `acquire` and `release` come in pairs; so do `suspend` and `resume`, between which nothing is
-    seen of modules."""
+    """The hooks of the process. `acquire` and `release` come in pairs, and so do `suspend` and `resume`. While suspended, modules
+    are not observed."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -237,7 +239,7 @@ class Hooks:
         self._checkpoints = _Checkpoints()
 
     def guard_with(self, defects: Defects | None) -> None:
-        """What a hook raises does not reach the script from now on."""
+        """From now on, exceptions of hooks do not reach the script."""
         self._defects = defects
         _C.set_on_defect(defects.failed if defects is not None else None)
 
@@ -252,14 +254,14 @@ class Hooks:
             ]
             self._checkpoints.install()
             if not self._suspended:
-                self._modules.see()
+                self._modules.install()
 
     def compiled_step_begins(self, optimizer: Optimizer) -> None:
-        """No hook is called in compiled code: whoever knows what it does tells of a step."""
+        """For a step in compiled code, which does not call hooks."""
         _steps.begin_compiled(optimizer)
 
     def compiled_step_ends(self, optimizer: Optimizer) -> None:
-        """Where it was told late, of code that does more than the step, this is all of it: its state is known now."""
+        """If the compiled step was recognized only now, this records the whole step: its state is known."""
         if all(one() is not optimizer for one, _ in _steps.open):
             _steps.begin_compiled(optimizer)
         _steps.end(optimizer)
@@ -276,20 +278,20 @@ class Hooks:
         with self._lock:
             self._suspended += 1
             if self._suspended == 1:
-                self._modules.see_no_more()
+                self._modules.remove()
 
     def resume(self) -> None:
         with self._lock:
             self._suspended -= 1
             if self._suspended == 0 and self._users > 0:
-                self._modules.see()
+                self._modules.install()
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users > 0:
                 return
-            self._modules.see_no_more()
+            self._modules.remove()
             for handle in self._handles:
                 handle.remove()
             self._handles = []
@@ -297,7 +299,7 @@ class Hooks:
         _steps.clear()
 
     def forget(self) -> None:
-        """In a forked child, where the trackers of its parent see nothing. Another thread of the parent's may have held a lock."""
+        """In a forked child: the parent's trackers do not observe it, and another thread of the parent may have held a lock."""
         self._lock = threading.RLock()
         _steps.forget()
         if self._users:
@@ -308,8 +310,8 @@ class Hooks:
 hooks = Hooks()
 
 
-def see_cuda_when_it_is_there() -> None:
-    """A process that has not initialised CUDA is left so: it may still fork."""
+def see_cuda_when_initialized() -> None:
+    """Does not initialize CUDA, because the process may still fork."""
     if torch.version.cuda is not None and not torch.cuda.is_initialized():
         torch.cuda._lazy_call(_C.start_late_sources)
 

@@ -12,14 +12,14 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from plimsoll.native import _C
 from plimsoll.trackers import display, fake
-from plimsoll.trackers.hooks import hooks, see_cuda_when_it_is_there
+from plimsoll.trackers.hooks import hooks, see_cuda_when_initialized
 from plimsoll.trackers.ref_types import MemRefType, ModState
 from plimsoll.trackers.results import Explanation, LiveTensor
 from plimsoll.trackers.snapshots import Snapshot, peaks_from, snapshot_from, states_from
 
 
 class ModMemStats:
-    """What one module did in the latest step in which it ran: torch's `_ModMemStats`."""
+    """The memory of one module in the latest step in which it ran: torch's `_ModMemStats`."""
 
     def __init__(self, mod_fqn: str) -> None:
         self.mod_fqn = mod_fqn
@@ -64,15 +64,15 @@ class MemTracker:
     _state_class: type[_State] = ModState
 
     def __init__(self) -> None:
-        see_cuda_when_it_is_there()
+        see_cuda_when_initialized()
         self._native = self._make_native()
-        self._scopes: list[ExitStack] = []  # one for each time that it is entered
+        self._scopes: list[ExitStack] = []  # one per entry
         self._has_fakes = False
 
     def _make_native(self) -> "_C.Tracker":
         return _C.Tracker()
 
-    # -- what is tracked ---------------------------------------------------------------------------------------------------
+    # -- registration ---------------------------------------------------------------------------------------------------
 
     def track_external(self, *external: nn.Module | optim.Optimizer | torch.Tensor) -> None:
         """Registers objects that exist already: modules (parameters, buffers, gradients), optimizers (their state), tensors
@@ -105,14 +105,14 @@ class MemTracker:
                         self._has_fakes = True
                         fake.note(tensor)
 
-    # -- when --------------------------------------------------------------------------------------------------------------
+    # -- entering --------------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> "MemTracker":
-        with ExitStack() as scope:  # What fails on the way is taken back.
+        with ExitStack() as scope:  # If an entry fails, the earlier ones are undone.
             self._native.enter()
             scope.callback(self._native.leave)
             if not self._scopes:
-                self._watch(scope)
+                self._observe(scope)
                 if self._has_fakes or active_fake_mode() is not None:
                     scope.enter_context(fake.FakeMemory())
             self._scopes.append(scope.pop_all())
@@ -120,16 +120,16 @@ class MemTracker:
 
     def __exit__(self, *args: Any) -> None:
         if not self._scopes:
-            raise RuntimeError("a tracker was left that is not entered")
+            raise RuntimeError("the tracker was exited, but it is not entered")
         self._scopes.pop().close()
 
-    def _watch(self, scope: ExitStack) -> None:
-        """Until the scope ends."""
-        scope.callback(fake.Watch(self._native).close)
+    def _observe(self, scope: ExitStack) -> None:
+        """Observes until the scope ends."""
+        scope.callback(fake.MemorylessWatch(self._native).close)
         hooks.acquire()
         scope.callback(hooks.release)
 
-    # -- what was seen -----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------------
 
     @property
     def memory_tracking(self) -> WeakIdKeyDictionary:
@@ -164,7 +164,7 @@ class MemTracker:
         return Explanation.from_plain(self._native.explain(self._device_name(None)))
 
     def step_peaks(self) -> dict[int, Snapshot]:
-        """The peak of each step. A step begins with the first forward after an optimizer's."""
+        """The peak of each step. A step begins with the first forward after an optimizer step."""
         return {step: snapshot_from(plain, self._ref_class) for step, plain in self._native.step_peaks()}
 
     def phase_peaks(self) -> dict[str, Snapshot]:
@@ -180,10 +180,10 @@ class MemTracker:
             return str(device)
         totals: list[tuple[int, str]] = [(plain["Total"], name) for name, plain in self._native.snapshot(True).items()]
         if not totals:
-            raise RuntimeError("nothing was seen yet: run a step while the tracker is entered")
+            raise RuntimeError("the tracker has seen no memory yet: run a step while it is entered")
         return max(totals)[1]
 
-    # -- shown -------------------------------------------------------------------------------------------------------------
+    # -- display -------------------------------------------------------------------------------------------------------------
 
     def display_snapshot(self, type: str = "current", units: str = "B", tabulate: bool = False) -> None:
         """Prints a snapshot, in ``B``, ``KiB``, ``MiB`` or ``GiB``."""

@@ -1,4 +1,4 @@
-"""ModTracker: which modules are running, forward or backward."""
+"""ModTracker: the modules that are running, forward or backward."""
 
 import weakref
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from plimsoll.trackers.hooks import hooks
 class ModTracker:
     """A drop-in for ``torch.distributed._tools.mod_tracker.ModTracker``.
 
-    ``parents`` is the set of the names of the modules that are running, and always ``Global``; ``is_bw`` whether this thread
-    is in a backward pass. Unlike torch's it is right where a pass ends early, where modules take keyword arguments only, and
-    on several threads.
+    ``parents`` is the set of names of the running modules, and always contains ``Global``; ``is_bw`` is True if this thread is in
+    a backward pass. Unlike torch's tracker, it is right if a pass ends early, if a module takes only keyword arguments, and on
+    several threads.
 
     >>> import torch
     >>> from plimsoll import ModTracker
@@ -40,7 +40,7 @@ class ModTracker:
         return bool(_C.in_backward())
 
     def get_known_fqn(self, mod: nn.Module) -> str | None:
-        """The name of a module that has run, or whose parent has."""
+        """The name of a module if it or a parent of it has run."""
         name: str | None = self._native.known_fqn(mod)
         return name
 
@@ -51,9 +51,9 @@ class ModTracker:
         pre_bw_hook: Callable[..., Any] | None = None,
         post_bw_hook: Callable[..., Any] | None = None,
     ) -> None:
-        """Markers, called with the module (None where it is gone) and what is at that place: its arguments; arguments and result; and
-        in backward, in the forms that torch gives them, the first gradient of an output, ``(gradient,)``, and those of the inputs,
-        ``([gradient, ...],)``; ``()`` where none of them needs one. One of a kind: clear them before others are registered."""
+        """Registers one hook of each kind; clear them before a second registration. Each hook gets the module (None if it was freed).
+        Forward hooks also get the arguments, or arguments and result. Backward hooks get gradients in torch's forms: the first
+        gradient of an output as ``(gradient,)``, those of the inputs as ``([gradient, ...],)``, ``()`` if no input needs one."""
         given = {
             "pre_fw_hook": pre_fw_hook,
             "post_fw_hook": post_fw_hook,
@@ -71,7 +71,7 @@ class ModTracker:
         )
 
     def _caller_of(self, kind: str) -> Callable[..., None]:
-        """For the native part, whose objects Python's collector does not look into: it must not keep the hook alive."""
+        """The native part must not keep the hook alive: Python's garbage collector does not see the native part's references."""
         tracker = weakref.ref(self)
 
         def call(*args: Any) -> None:
@@ -95,7 +95,7 @@ class ModTracker:
 
     def __exit__(self, *args: Any) -> None:
         if self._depth == 0:
-            raise RuntimeError("a tracker was left that is not entered")
+            raise RuntimeError("the tracker was exited, but it is not entered")
         self._depth -= 1
         if self._depth == 0:
             hooks.release()

@@ -14,7 +14,7 @@ class LiveTensor:
     bytes: int
     category: str
     owner: str  # the path of its module, or the class of its optimizer; "" for none
-    sizes: tuple[int, ...] | None  # of the tensor that it was made for; None for temporaries and workspaces
+    sizes: tuple[int, ...] | None  # of its tensor; None for temporaries and workspaces
     dtype: torch.dtype | None
 
 

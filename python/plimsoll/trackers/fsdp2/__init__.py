@@ -1,8 +1,8 @@
-"""torch's FSDP2, as trackers see it. Around each of its allocations, and at each of its stages, the native part is told what the
-memory is for and of which group: the same places at which plimsoll's own FSDP2 (src/plimsoll/fsdp) tells it.
+"""Observes torch's FSDP2. At each of its allocations and stages, the native part gets the use of the memory and the parameter group.
+plimsoll's own FSDP2 (src/plimsoll/fsdp) calls the native part at the same places.
 
-    parts       what it consists of: asked by the native part
-    memory      what it allocates, and for which use
-    stages      where a pass is
-    patches     all of these in their places while a tracker is entered
+    parts       FSDP2's states and parameter groups, for the native part
+    memory      the use of each allocation
+    stages      the stages of a pass
+    patches     installs these while a tracker is entered
 """

@@ -1,4 +1,4 @@
-"""What FSDP2 allocates, and for which use: functions that tell, and call the one in whose place they stand."""
+"""The use of each allocation of FSDP2: wrappers that inform the native part and call the wrapped function."""
 
 import functools
 import threading
@@ -28,18 +28,18 @@ def adopt(group: Any) -> None:
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.group: Any = None  # whose work this thread does
-        self.reducing: Any = None  # the group whose gradients are being reduced
-        self.divisions = 0  # of what they are reduced from and to
-        self.told = False  # what they are reduced to is known to be gradients of shards
-        self.allocating = False  # foreach_all_gather_copy_out makes memory for whole parameters
+        self.group: Any = None  # the parameter group for which this thread works
+        self.reducing: Any = None  # the group that reduces its gradients
+        self.divisions = 0  # calls of _div_if_needed in this reduction
+        self.told = False  # the result of the reduction was reported as gradients of shards
+        self.allocating = False  # foreach_all_gather_copy_out is allocating whole parameters
 
 
 _thread = _Thread()
 
 
 def _for_use(use: Use, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What it allocates for the group at work is for that use."""
+    """Calls the function; its allocations for the current group have this use."""
     group = _thread.group
     if group is None:
         return function(*args, **kwargs)
@@ -59,7 +59,7 @@ def _scoped(function: Callable[..., Any], use: Use) -> Callable[..., Any]:
 
 
 def of_group(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a group: while it runs, the group's work is done."""
+    """Wraps a method of a group: while it runs, this group is the current one."""
 
     @functools.wraps(function)
     def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def of_group(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Allocating:
-    """A communicator that tells what it allocates, one use after the other."""
+    """A communicator that reports its allocations: the first use for the first allocation, and so on."""
 
     def __init__(self, comm: Any, *uses: Use) -> None:
         self._comm = comm
@@ -99,7 +99,7 @@ def _foreach_all_gather(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """It makes memory for whole parameters, one after the other, and then copies: until then the use is told once for all."""
+    """It allocates all whole parameters and then copies, so one use covers all allocations before the copy."""
 
     @functools.wraps(function)
     def tell(*args: Any) -> Any:
@@ -123,9 +123,8 @@ def _end_allocating() -> None:
 
 
 class _Torch:
-    """torch, as the module of FSDP2's collectives sees it: two of its functions allocate there for a use that no function of FSDP2
-    stands for, and its operators do what comes after allocating. What is copied out along another dimension than the first is laid
-    out aside, and so are such gradients."""
+    """Replaces `torch` in the module of FSDP2's collectives. Two functions of torch allocate there for uses without a function of
+    FSDP2: copies along another dimension than the first, and gradients along one. Access to `torch.ops` ends the allocations."""
 
     @property
     def ops(self) -> Any:
@@ -167,7 +166,7 @@ def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Called twice by foreach_reduce: with what is reduced from, and with what was reduced, among replicas too."""
+    """foreach_reduce calls it twice: with the input of the reduction, and with the result, which replicas all-reduce."""
 
     @functools.wraps(function)
     def tell(tensor: torch.Tensor, factor: float | None) -> None:
@@ -184,7 +183,7 @@ def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
 def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def tell(param: Any, tensor: torch.Tensor) -> Any:
-        # On the device the gradients of a group are parts of one tensor: one is told for all.
+        # On the device, the gradients of a group are parts of one tensor, so one report covers all.
         if _thread.reducing is not None and (param.offload_to_cpu or not _thread.told):
             _thread.told = True
             _C.tell_memory(Use.SHARDED_GRAD, tensor, _thread.reducing)
@@ -222,7 +221,7 @@ def _init_unsharded_param(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def tell(param: Any) -> None:
         if hasattr(param, "_unsharded_param") and not hasattr(param, "_extensions_data"):
-            return function(param)  # It has nothing to do.
+            return function(param)  # The function does nothing.
         run(param)
         if _thread.group is not None:
             _C.adopt_parameter(param._unsharded_param, _thread.group, True)
@@ -231,7 +230,7 @@ def _init_unsharded_param(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lazy_init(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Shards may have got other memory since fully_shard: to_empty, load_state_dict."""
+    """The memory of shards may have changed since fully_shard: to_empty, load_state_dict."""
 
     @functools.wraps(function)
     def tell(group: Any) -> None:
@@ -247,7 +246,7 @@ def _for(use: Use) -> Wrap:
     return lambda function: _scoped(function, use)
 
 
-# Whose function, its name, and what stands in its place.
+# Owner of the function, its name, and its wrapper.
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (FSDPParamGroup, "unshard", of_group),
     (FSDPParamGroup, "wait_for_unshard", of_group),

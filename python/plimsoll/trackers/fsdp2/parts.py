@@ -1,4 +1,4 @@
-"""What FSDP2 consists of, as the native part asks: states, their groups of parameters, and what these hold."""
+"""FSDP2's states, their parameter groups and the memory of these, for the native part."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def state_of(module: torch.nn.Module) -> tuple[Any, list[torch.nn.Module], list[
 def device_of(root: torch.nn.Module) -> torch.device:
     if not isinstance(root, FSDPModule):
         raise AssertionError(
-            f"FSDPMemTracker follows a model under fully_shard, and fully_shard was not applied to this "
+            f"FSDPMemTracker needs a model under fully_shard, but fully_shard was not applied to this "
             f"{type(root).__name__}. Apply it to the root as well, after its submodules; without FSDP use MemTracker."
         )
     return root._get_fsdp_state()._device
@@ -51,6 +51,6 @@ def _held_by(group: Any) -> Iterator[tuple[Use, torch.Tensor | None]]:
         yield Use.ALL_GATHER_OUTPUT, group._all_gather_result.all_gather_output
     yield Use.PARTIAL_GRAD, group._partial_reduce_output
     state = group._all_reduce_state
-    # Where it is a gradient as well, it is named as one.
+    # If it is also a gradient, its use is that of the gradient.
     if state is not None and state.all_reduce_input.dtype != getattr(group, "_orig_dtype", None):
         yield Use.ALL_REDUCE, state.all_reduce_input

@@ -1,7 +1,7 @@
-"""All that tells, in FSDP2's place while a tracker is entered, and put back after.
+"""Installs the wrappers in FSDP2 while a tracker is entered, and restores the originals after that.
 
-Functions of FSDP2 are replaced by ones that tell and call them. Forward hooks of FSDP modules were registered by fully_shard as
-bound methods, and are exchanged in their place in the module's own lists.
+Wrappers replace functions of FSDP2. fully_shard registered the forward hooks of FSDP modules as bound methods, so wrappers
+replace them in the modules' own hook tables.
 """
 
 import functools
@@ -13,11 +13,11 @@ from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
 from plimsoll.trackers.fsdp2 import memory, stages
 
-_ORIGINAL = "_plimsoll_original"  # of a hook of ours: the one that it stands for
+_ORIGINAL = "_plimsoll_original"  # attribute of a wrapped hook: the original hook
 
 
 def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
-    """fully_shard registers a state's hooks there."""
+    """fully_shard registers the hooks of a state in this function."""
 
     @functools.wraps(function)
     def tell(state: Any, *args: Any, **kwargs: Any) -> None:
@@ -28,15 +28,13 @@ def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Patches:
-    """What stands in FSDP2's place. `acquire` and `release` come in pairs."""
+    """The installed wrappers. `acquire` and `release` come in pairs."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._users = 0
         self._originals: list[tuple[Any, str, Any]] = []
-        self._exchanged: list[
-            tuple[Callable[[], Any], int]
-        ] = []  # where: a weak reference to a table, and the place in it
+        self._exchanged: list[tuple[Callable[[], Any], int]] = []  # a weak reference to a hook table, and the hook's id
 
     def acquire(self) -> None:
         with self._lock:
@@ -68,14 +66,14 @@ class Patches:
         self._exchanged.clear()
 
     def forget(self) -> None:
-        """In a forked child, where the trackers of its parent see nothing. Another thread of the parent's may have held the lock."""
+        """In a forked child: the parent's trackers do not observe it, and another thread of the parent may have held the lock."""
         self._lock = threading.RLock()
         if self._users:
             self._users = 1
             self.release()
 
     def exchange_hooks(self, state: Any) -> None:
-        """The forward hooks of a state's modules, in their places. Nothing happens where it was done."""
+        """Wraps the forward hooks of a state's modules, unless they are wrapped."""
         if self._users == 0:
             return
         for handle in (state._pre_forward_hook_handle, state._post_forward_hook_handle):

@@ -1,7 +1,7 @@
-"""Where FSDP2 is in a pass.
+"""The stages of FSDP2 in a pass.
 
-[Note: stages of forward] A state's forward hooks do its pre-forward and its post-forward. Of modules that were sharded together
-each has them, and the last of them to run ends the state's forward.
+[Note: stages of forward] A state's forward hooks do its pre-forward and its post-forward. If modules were sharded together, each
+has these hooks, and the last module to run ends the state's forward.
 """
 
 import functools
@@ -22,7 +22,7 @@ from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 from plimsoll.native import _C, Stage
 from plimsoll.trackers.fsdp2.memory import Wrap, of_group
 
-# Called with a state and its module where a forward begins.
+# Called with a state and its module when a forward begins.
 on_forward: Callable[[Any, torch.nn.Module], None] | None = None
 
 
@@ -46,7 +46,7 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
     @functools.wraps(hook)
     def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if len(state._modules) > 1 and state._modules_to_run_forward != {module}:
-            return hook(module, *args, **kwargs)  # Others of the group are still to run.
+            return hook(module, *args, **kwargs)  # Other modules of the state have not run yet.
         _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
         result = hook(module, *args, **kwargs)
         _C.tell_state(Stage.AFTER_POST_FORWARD, state)
@@ -56,8 +56,8 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """As FSDP2's own hooks are: torch.compile does not look into them. To switch it off costs ten times what the hook does, so
-    that is done only while it is on, and its compiler is not imported for it."""
+    """Excludes the hook from torch.compile, like FSDP2's own hooks. `disable` costs ten times the hook and imports the compiler, so
+    it is called only while compilation is on."""
 
     @functools.wraps(hook)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +72,7 @@ def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Some modules of a group did not run: the root's post-forward ends the forward of all."""
+    """If some modules of a state did not run, the root's post-forward ends the forward of that state."""
 
     @functools.wraps(function)
     def tell(root: Any, output: Any) -> Any:
@@ -89,7 +89,7 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
-# -- backward, and by hand ---------------------------------------------------------------------------------------------------
+# -- backward, and manual unshard ---------------------------------------------------------------------------------------------------
 
 
 def _pre_backward(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,8 +41,8 @@ def test_a_tracker_works_after_it_was_left_too_often():
 
 def test_a_tracker_that_fails_to_enter_removes_its_hooks():
     class Broken(MemTracker):
-        def _watch(self, scope):
-            super()._watch(scope)
+        def _observe(self, scope):
+            super()._observe(scope)
             raise KeyError("on the way")
 
     tracker = Broken()
