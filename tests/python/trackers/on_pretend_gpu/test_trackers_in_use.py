@@ -170,7 +170,7 @@ def test_error_messages_name_the_bad_argument():
         tracker.display_modulewise_snapshots(2, "MB")
     with pytest.raises(AssertionError, match="fully_shard was not applied to this Linear"):
         FSDPMemTracker(nn.Linear(2, 2))
-    with pytest.raises(RuntimeError, match="nothing was seen"):
+    with pytest.raises(RuntimeError, match="the tracker has seen no memory"):
         MemTracker().explain()
     with pytest.raises(RuntimeError, match="not entered"):
         tracker._native.leave()
