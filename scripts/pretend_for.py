@@ -24,6 +24,7 @@ HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STATE = os.path.join(HOME, ".plimsoll")
 MAIN_BUILD = os.path.join(HOME, "build", "release")
 OLDEST, NEWEST = (2, 5), (2, 13)
+OLDEST_PYTHON = (3, 10)  # for python/plimsoll, which runs in that interpreter
 SUPPORTED = "supported are the CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13, on Linux"
 
 
@@ -39,7 +40,10 @@ class Torch(NamedTuple):
 
 def find_torch(python: str) -> str:
     """The folder of the torch package that the interpreter would import."""
-    program = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s and s.origin else '')"
+    program = (
+        "import importlib.util as u, sys; s = u.find_spec('torch'); "
+        "print('%d.%d' % sys.version_info[:2]); print(s.origin if s and s.origin else '')"
+    )
     try:
         done = subprocess.run([python, "-c", program], capture_output=True, text=True)
     except OSError as error:
@@ -47,7 +51,14 @@ def find_torch(python: str) -> str:
     if done.returncode != 0:
         last_line = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Unsupported(f"{python} does not work as a Python interpreter: {last_line}")
-    origin = done.stdout.strip()
+    answer = done.stdout.splitlines()[-2:]
+    if len(answer) != 2:
+        raise Unsupported(f"{python} does not work as a Python interpreter: it printed nothing")
+    version, origin = answer
+    if tuple(map(int, version.split("."))) < OLDEST_PYTHON:
+        raise Unsupported(
+            f"{python} is Python {version}, and plimsoll needs Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
+        )
     if not origin:
         raise Unsupported(f"{python} has no torch installed; {SUPPORTED}")
     return os.path.dirname(os.path.realpath(origin))

@@ -53,6 +53,12 @@ class PretendFor(unittest.TestCase):
         said = self.refusal(self.python(""))
         self.assertIn("has no torch installed; supported are the CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13", said)
 
+    def test_an_old_python(self):
+        python = os.path.join(self.folder, "python")
+        self.write(python, "#!/bin/sh\necho 3.9\necho /torch/__init__.py\n")
+        os.chmod(python, 0o755)
+        self.assertIn(f"{python} is Python 3.9, and plimsoll needs Python 3.10 or newer", self.refusal(python))
+
     def test_a_cpu_build(self):
         self.assertIn("torch 2.13.0+cpu in", self.refusal(self.python_with_torch("2.13.0+cpu", None, False)))
 
