@@ -1,4 +1,4 @@
-"""The native part (src/plimsoll/python). Use plimsoll's own modules instead: this is what they stand on."""
+"""The native part (src/plimsoll/python), for plimsoll's own modules. Use those modules instead."""
 
 from collections.abc import Callable
 from types import TracebackType

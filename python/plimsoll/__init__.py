@@ -2,9 +2,9 @@
 
     from plimsoll import FSDPMemTracker, MemTracker   # instead of torch.distributed._tools'
     plimsoll.plan("llama3-8b", gpus=8)                # a model by its name or config
-    plimsoll.estimate(train, world_size=64)           # your own function, on GPUs that are not there
+    plimsoll.estimate(train, world_size=64)           # your own function, on pretend GPUs
 
-Nothing is imported before it is asked for: torch, and the native part, come with the trackers.
+Names are imported on first use: only the trackers import torch and the native part.
 """
 
 import importlib
@@ -36,7 +36,7 @@ _PLACES = {
 }
 __all__ = ["Estimate", "FSDPMemTracker", "MemTracker", "ModTracker", "Plan", "estimate", "plan", "pretend"]
 
-# In the source tree the native part lies where it was built; in an installed package, beside this file.
+# In the source tree the native part is in the build folder; in an installed package it is beside this file.
 _BUILT = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build/release/python/plimsoll"
 )

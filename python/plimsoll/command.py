@@ -1,4 +1,4 @@
-"""The `plimsoll` command of the installed package: the program in bin/, told which interpreter it belongs to."""
+"""The `plimsoll` command of the installed package: starts the program in bin/ for this interpreter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RUN_TORCH = ("plan", "explain", "fit", "sweep", "run")
 
 
 def main() -> int:
-    """Becomes the program, so that signals and exit codes are its own; returns only where that cannot be."""
+    """Becomes the program, so signals and exit codes are the program's. Returns only if that is not possible."""
     arguments = sys.argv[1:]
     try:
         found = installation.find()
@@ -20,7 +20,7 @@ def main() -> int:
             installation.check_torch(found)
     except installation.InstallationError as error:
         print(f"plimsoll: {error}", file=sys.stderr)
-        return 2 if arguments[:1] == ["run"] else 1  # as the program itself: 1 under `run` would be the script's
+        return 2 if arguments[:1] == ["run"] else 1  # like the program: 1 under `run` would be the script's code
     os.execve(found.command, ["plimsoll", *arguments], {**os.environ, **found.variables})
 
 

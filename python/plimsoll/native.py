@@ -8,19 +8,19 @@ import torch
 
 from plimsoll import autograd_threads
 
-TORCH = "2.13"  # what the extension is compiled against; torch's C++ interface belongs to one version
+TORCH = "2.13"  # The extension is compiled against this version: torch's C++ interface changes between versions.
 
 
 class NoNativePart(ImportError):
-    """The extension module cannot be loaded. The message says why, and what to do."""
+    """The extension module cannot be loaded. The message has the reason and a remedy."""
 
 
 def load() -> ModuleType:
-    """`plimsoll._C`, or `plimsoll._C_cpu` where torch is a CPU build."""
+    """`plimsoll._C`, or `plimsoll._C_cpu` for a CPU build of torch."""
     version = torch.__version__
     if not version.startswith(f"{TORCH}."):
         raise NoNativePart(
-            f"plimsoll's trackers are compiled for torch {TORCH}, and this is torch {version}: "
+            f"plimsoll's trackers are compiled for torch {TORCH}, but this is torch {version}: "
             f"install torch=={TORCH}.0, or run the script with `plimsoll run --python`, which takes torch 2.5 to {TORCH}"
         )
     name = "plimsoll._C" if torch.version.cuda is not None else "plimsoll._C_cpu"
@@ -30,7 +30,7 @@ def load() -> ModuleType:
         if error.name != name:
             raise
         raise NoNativePart(
-            f"{name} is not there: plimsoll's native part is not built. Install the package (`pip install .`), or run "
+            f"{name} does not exist: plimsoll's native part is not built. Install the package (`pip install .`), or run "
             "`./plimsoll` once in the source tree"
         ) from None
     except ImportError as error:
@@ -40,7 +40,7 @@ def load() -> ModuleType:
         ) from error
     if not hasattr(module, "MemoryUse"):
         raise NoNativePart(
-            f"{module.__file__} was built from other sources than these. Install the package again (`pip install .`), or run "
+            f"{module.__file__} was built from other sources than this package. Install the package again (`pip install .`), or run "
             "`./plimsoll` once in the source tree"
         )
     autograd_threads.wait_at_exit()

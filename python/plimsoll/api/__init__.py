@@ -1,11 +1,10 @@
-"""The Python API: what `plimsoll plan` and `plimsoll run` answer, as objects.
+"""The Python API: the answers of `plimsoll plan` and `plimsoll run` as objects.
 
     plan       a language model, from its name or configuration        -> Plan
     estimate   a function or a script of yours, on the pretend GPU     -> Estimate
     pretend    a block of code in a process that `plimsoll run` began  -> Card
 
-All of it starts the plimsoll command or talks to the process's own pretend GPU; nothing here imports torch until
-`pretend` is entered.
+`plan` and `estimate` start the plimsoll command; `pretend` uses the pretend GPU of its own process. Only `pretend` imports torch.
 
     installation      where the command is            model_plan, model_argument   plan
     command           runs it, and what it says       function_estimate            estimate

@@ -1,4 +1,4 @@
-"""`pretend`: a block of code in a process that is on the pretend GPU already."""
+"""`pretend`: measures a block of code in a process that runs on the pretend GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotPretending(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this process is not on the pretend GPU, which must be there when Python starts: start the script with "
+            "this process is not on the pretend GPU, which must be present when Python starts: start the script with "
             "`plimsoll run script.py` or `python -m plimsoll run script.py`, or call plimsoll.estimate(function), which "
             "starts a process of its own"
         )
@@ -28,21 +28,20 @@ class NotPretending(RuntimeError):
 
 @dataclass(frozen=True)
 class PretendGpu:
-    """The card that this process was given."""
+    """The card of this process."""
 
     name: str
     memory: int
 
 
 class Card:
-    """What a block took of the pretend GPU. While the block runs, `used` says what is taken now; the rest is set at its end.
+    """The memory of a block on the pretend GPU. `used` is valid while the block runs; the other values are set at its end.
 
-    gpu, world_size, rank   as the process was started
-    peak_active             the most that tensors took, as the caching allocator rounds them
-    peak_reserved           the most that the caching allocator held
-    device_bytes            the most that was taken of the card: peak_reserved, with what stands beside it (context,
-                            handles, NCCL) at the end of the block
-    fits                    True; False where the block was left by running out of memory
+    gpu, world_size, rank   of the process
+    peak_active             peak of the active book: live tensors, as the caching allocator rounds them
+    peak_reserved           peak of the reserved book: the caching allocator's segments
+    device_bytes            peak_reserved, plus context, handles and NCCL at the end of the block
+    fits                    True; False if the block ended by running out of memory
     """
 
     def __init__(self, gpu: PretendGpu, world_size: int, rank: int, device: int | None) -> None:
@@ -54,11 +53,11 @@ class Card:
         self.device_bytes = 0
         self.fits: bool | None = None
         self._device = device
-        self._peaks: dict[int, tuple[int, int]] = {}  # before a block within this one began
+        self._peaks: dict[int, tuple[int, int]] = {}  # before an inner block began
 
     @property
     def used(self) -> int:
-        """What of the card is taken now, as nvidia-smi would show it."""
+        """The bytes in use on the card now, as nvidia-smi would show them."""
         torch = _torch()
         if not torch.cuda.is_initialized():
             return 0
@@ -67,7 +66,7 @@ class Card:
 
     @property
     def spare(self) -> int:
-        """What the block left of the card."""
+        """The bytes of the card that the block did not need."""
         return self.gpu.memory - self.device_bytes
 
     def __repr__(self) -> str:
@@ -79,7 +78,7 @@ class Card:
     # -- the block -------------------------------------------------------------------------------------------------------
 
     def _see(self) -> None:
-        """Keeps the peaks so far: they are about to be reset."""
+        """Keeps the peaks so far, before a reset."""
         for device, (active, reserved) in _peaks().items():
             before = self._peaks.get(device, (0, 0))
             self._peaks[device] = (max(before[0], active), max(before[1], reserved))
@@ -99,11 +98,11 @@ class Card:
         self.device_bytes = self.peak_reserved + beside
 
 
-_open: list[Card] = []  # blocks that this process is in, the outermost first
+_open: list[Card] = []  # open blocks of this process, the outermost first
 
 
 class pretend:  # noqa: N801, it is used as a function
-    """Measures a block of code on the pretend GPU that this process was started on.
+    """Measures a block of code on the pretend GPU of this process.
 
     >>> import torch
     >>> with pretend(world_size=1) as card:
@@ -112,12 +111,12 @@ class pretend:  # noqa: N801, it is used as a function
     >>> card.peak_active, card.fits
     (8388608, True)
 
-    world_size, rank, gpu: what the block was written for, where it matters: ValueError if the process was started
-        otherwise. device: the card to look at, by its index (None: the one that holds most).
+    world_size, rank, gpu: the values that the block requires, if any: ValueError if the process has other values.
+    device: the index of the card to measure (None: the card with the highest peak).
 
-    The peaks that torch.cuda reports begin anew with the block, as after torch.cuda.reset_peak_memory_stats(): so a call of
-    that within the block hides what came before it. Blocks may stand within blocks. The report of `plimsoll run` is not
-    changed by any of this. An out-of-memory error passes through, and `card.fits` is False then.
+    The block resets torch.cuda's peaks, like torch.cuda.reset_peak_memory_stats(). A call of that function inside the block hides
+    the peaks before the call. Blocks can be nested. The report of `plimsoll run` does not change. An out-of-memory error passes
+    through, and `card.fits` is False then.
 
     Raises NotPretending, on entry, in a process without the pretend GPU.
     """
@@ -161,18 +160,18 @@ class pretend:  # noqa: N801, it is used as a function
             if wanted is not None and wanted != started[name]:
                 option = "--" + name.replace("_", "-")
                 raise ValueError(
-                    f"{name} is {started[name]!r} in this process, and the block wants {wanted!r}: start it with "
+                    f"{name} is {started[name]!r} in this process, but the block requires {wanted!r}: start it with "
                     f"`plimsoll run {option} {wanted} script.py`"
                 )
 
 
 def _profile() -> Any:
-    """Of the pretend GPU in this process; None where there is none."""
+    """The profile of this process's pretend GPU, or None."""
     folder = os.environ.get("PLIMSOLL_PRETEND_DIR")
     if not folder:
         return None
     try:
-        # Only if it is there already: one that is loaded now would serve nobody.
+        # Only if it is loaded already: a library that is loaded now has no effect.
         library = ctypes.CDLL(os.path.join(folder, LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     except OSError:
         return None
@@ -183,12 +182,12 @@ def _profile() -> Any:
 
 
 def _torch() -> Any:
-    """Not before it is needed: planning is of use without it."""
+    """Imported on use: planning works without torch."""
     return importlib.import_module("torch")
 
 
 def _plain(value: Any) -> Any:
-    """A profile may say where a number comes from."""
+    """The value, without its source: a profile may have both."""
     return value["value"] if isinstance(value, dict) else value
 
 
@@ -200,7 +199,7 @@ def _number(variable: str, otherwise: int) -> int:
 
 
 def _peaks() -> dict[int, tuple[int, int]]:
-    """Of each device that was used: active and reserved, since they were last reset."""
+    """Active and reserved peaks of each used device since the last reset."""
     torch = _torch()
     if not torch.cuda.is_initialized():
         return {}
@@ -221,5 +220,5 @@ def _reset() -> None:
 def _is_out_of_memory(error: BaseException | None) -> bool:
     if isinstance(error, _torch().cuda.OutOfMemoryError):
         return True
-    # Libraries and the driver refuse in their own words.
+    # Libraries and the driver have their own messages.
     return isinstance(error, RuntimeError) and "out of memory" in str(error)

@@ -1,7 +1,7 @@
 """The child of `estimate`: `plimsoll run … -m plimsoll.api.child PAYLOAD`.
 
-The observer stands around it as around any script. What the function raises leaves it as from a script, for the observer to
-see, and its traceback goes to the parent instead of to standard error.
+The observer handles it like any script. An exception of the function leaves the process like one of a script, so the observer
+sees it. Its traceback goes to the parent instead of standard error.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def main() -> None:
         raise
     except BaseException as error:
         _leave(payload, stage, error)
-        sys.excepthook = lambda *_: None  # the parent says it
+        sys.excepthook = lambda *_: None  # the parent reports the error
         raise
 
 
 def _take_streams(payload: Payload) -> None:
-    """The command has its own output apart; what the function prints goes where the caller wants it."""
+    """Sends the function's output to the caller's streams; the command's output stays separate."""
     for target, source in ((1, payload.stdout), (2, payload.stderr)):
         os.dup2(source, target)
     for source in {payload.stdout, payload.stderr} - {1, 2}:
@@ -57,7 +57,7 @@ def _take_streams(payload: Payload) -> None:
 
 def _take_paths(payload: Payload) -> None:
     sys.argv[:] = payload.argv
-    # Under -m the working directory stands first; the parent's own path says whether it should.
+    # Under -m the working directory is first. The parent's path decides whether it stays.
     sys.path[:] = payload.paths if payload.paths_are_all else [*payload.paths, *sys.path[1:]]
     home = os.path.dirname(_OWN)
     if home not in sys.path:
@@ -84,7 +84,7 @@ def _leave(payload: Payload, stage: str, error: BaseException) -> None:
 
 
 def _users_part(error: BaseException) -> types.TracebackType | None:
-    """The traceback below what plimsoll, and Python for it, put above the user's code."""
+    """The traceback without the frames of plimsoll and Python above the user's code."""
     above = {runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>"}
     trace = error.__traceback__
     while trace is not None:

@@ -1,4 +1,4 @@
-"""Where the plimsoll command is, and whether what it needs is there."""
+"""Finds the plimsoll command and checks its requirements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TORCH = "2.13.0"
 
 
 class InstallationError(RuntimeError):
-    """Something that plimsoll needs is not on this machine; the message says what to do."""
+    """A requirement of plimsoll is missing on this machine. The message has a remedy."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class Installation:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the command must find in its environment."""
+        """The variables that the command needs in its environment."""
         if self.home is not None:
             return {"PLIMSOLL_HOME": str(self.home)}
         return {"PLIMSOLL_PYTHON": sys.executable}
 
     @property
     def own_python(self) -> Path | None:
-        """The interpreter that the command takes where none is named; None: this one."""
+        """The command's default interpreter. None: this one."""
         return self.home / ".plimsoll" / "venv" / "bin" / "python" if self.home is not None else None
 
     def python_is_own(self) -> bool:
-        """Whether this process is of the interpreter that the command takes where none is named."""
+        """True if this process runs the command's default interpreter."""
         return self.home is None or _same(Path(sys.prefix), self.home / ".plimsoll" / "venv")
 
 
 def find() -> Installation:
-    """PLIMSOLL_HOME where it is set, else the source tree around this package, else the wheel that it came in.
+    """Looks in PLIMSOLL_HOME if it is set, or else in the source tree around this package, or else in the installed wheel.
 
-    Raises InstallationError where there is no command, or none could be.
+    Raises InstallationError if the command is missing, or if the platform is not supported.
     """
     _check_platform()
     named = os.environ.get("PLIMSOLL_HOME")
@@ -59,7 +59,7 @@ def find() -> Installation:
         home = sources if (sources / "CMakeLists.txt").is_file() else None
     if home is not None:
         command = home / "build" / "release" / "bin" / "plimsoll"
-        found_by = f"PLIMSOLL_HOME is {home}, and there" if named else "There"
+        found_by = f"PLIMSOLL_HOME is {home}, but there" if named else "There"
         todo = f"run ./plimsoll in {home} once, which builds it"
         todo += ", or unset PLIMSOLL_HOME" if named else ""
     else:
@@ -72,7 +72,7 @@ def find() -> Installation:
 
 
 def check_torch(installation: Installation) -> None:
-    """Raises InstallationError where this interpreter has no torch, or one that the pretend GPU cannot serve."""
+    """Raises InstallationError if this interpreter has no torch, or only a CPU build."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         problem = f"{sys.executable} has no torch"

@@ -1,7 +1,7 @@
-"""The program that calls `estimate`, seen again in the child: its functions are found by name in `__main__`.
+"""Runs the main module of the program that calls `estimate` again in the child, so that `__main__` has its functions.
 
-As multiprocessing's spawn does it: the main module runs once more under the name `__mp_main__`, so that what stands below
-`if __name__ == "__main__":` does not, and is then `__main__` for everyone who looks.
+This works like multiprocessing's spawn: the main module runs under the name `__mp_main__`, so the code below
+`if __name__ == "__main__":` does not run. Then the module becomes `__main__`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import sys
 import types
 from typing import Any
 
-MainModule = tuple[str, str]  # "module" and its name, or "path" and where
+MainModule = tuple[str, str]  # ("module", name) or ("path", path)
 
 _being_run_again = False
 
 
 def describe() -> MainModule | None:
-    """How this process's main module can be run again; None where it cannot: a notebook, a prompt, `-c`."""
+    """The main module of this process. None if it cannot run again: a notebook, a prompt, `-c`."""
     main: Any = sys.modules["__main__"]
     name = getattr(getattr(main, "__spec__", None), "name", None)
     if name is not None:
-        # A package's __main__ does its work whatever its name is.
+        # The __main__ of a package does its work under any name.
         return None if name == "__main__" or name.endswith(".__main__") else ("module", name)
     path = getattr(main, "__file__", None)
     if path is None or not os.path.isfile(path):
@@ -31,7 +31,7 @@ def describe() -> MainModule | None:
 
 
 def run_again(main: MainModule) -> None:
-    """In the child. Raises what the module raises."""
+    """Called in the child. Exceptions of the module pass through."""
     global _being_run_again
     kind, place = main
     module = types.ModuleType("__mp_main__")
@@ -48,5 +48,5 @@ def run_again(main: MainModule) -> None:
 
 
 def is_being_run_again() -> bool:
-    """Whether `estimate` is called by a main module that lacks its guard."""
+    """True if a main module without the guard calls `estimate`."""
     return _being_run_again

@@ -1,4 +1,4 @@
-"""What the child is to call: a function by name, or by value, with its arguments; or a script."""
+"""The call for the child: a function by name or by value with its arguments, or a script."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from plimsoll.api import main_module
 
 Callee = Callable[..., object] | str | os.PathLike[str]
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]  # the function, its arguments
-_PROTOCOL = 4  # the interpreter of the child may be another
+_PROTOCOL = 4  # the child may have another interpreter
 
 
 @dataclass
 class Payload:
-    """name: what people call it. call: (function, args, kwargs), pickled; None for a script, which has a command line."""
+    """name: for messages. call: (function, args, kwargs), pickled; None for a script, which has a command line."""
 
     name: str
-    folder: str  # where the child leaves what it has to say
-    stdout: int  # descriptors of the streams that it shall have
+    folder: str  # for the child's files
+    stdout: int  # descriptors of the child's streams
     stderr: int
     call: bytes | None = None
-    named: str | None = None  # "module:function", which then takes the place of the function in `call`
+    named: str | None = None  # "module:function", in place of the function in `call`
     script: Sequence[str] | None = None
     main: main_module.MainModule | None = None
     paths: Sequence[str] = ()  # for sys.path
-    paths_are_all: bool = True  # else they come before the child's own
+    paths_are_all: bool = True  # if not, they come before the child's own paths
     argv: Sequence[str] = ()
 
     def write(self, path: Path) -> None:
@@ -44,15 +44,15 @@ class Payload:
 
 
 def of_script(fn: Callee) -> str | None:
-    """The path, where `fn` is one."""
+    """The path of a script, or None for a function."""
     if isinstance(fn, os.PathLike):
         return os.fspath(fn)
     return fn if isinstance(fn, str) and fn.endswith(".py") else None
 
 
 def fill(payload: Payload, fn: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], same_python: bool) -> None:
-    """Raises TypeError for what cannot be called or sent, ValueError for a function that cannot be found again, and
-    FileNotFoundError for a script that is not there."""
+    """Raises TypeError if `fn` cannot be called or sent, ValueError if the child cannot find the function, and FileNotFoundError
+    if the script does not exist."""
     script = of_script(fn)
     if script is not None:
         if kwargs:
@@ -84,7 +84,7 @@ def _pickled(call: Call, name: str) -> bytes:
         if not _refers_to_main(data) or main_module.describe() is not None:
             return data
         reason = "it was defined in a notebook or at a prompt"
-    except Exception as error:  # pickle raises many kinds, and objects their own
+    except Exception as error:  # pickle and objects raise many types
         reason = str(error)
     _check_arguments(call, name)
     by_value = _cloudpickle()
@@ -101,7 +101,7 @@ def _pickled(call: Call, name: str) -> bytes:
 
 
 def _check_arguments(call: Call, name: str) -> None:
-    """Raises TypeError that names the argument which cannot be sent, by any means that are there."""
+    """Raises TypeError with the name of an argument that cannot be sent."""
     _, args, kwargs = call
     pickler = _cloudpickle() or pickle
     named = [
@@ -114,7 +114,7 @@ def _check_arguments(call: Call, name: str) -> None:
         except Exception as error:
             raise TypeError(
                 f"{which} of {name}, a {type(value).__name__}, cannot be sent to the process with the pretend GPU "
-                f"({error}): make it inside the function, or give what it is made from"
+                f"({error}): make it inside the function, or pass the values that it is made from"
             ) from error
 
 
@@ -130,7 +130,7 @@ def _cloudpickle() -> Any:
 
 
 def _own_paths() -> list[str]:
-    """What of sys.path is not this interpreter's own library: another one brings its own."""
+    """sys.path without this interpreter's own library: another interpreter has its own."""
     libraries = {path for name, path in sysconfig.get_paths().items() if name.endswith(("lib", "stdlib"))}
     prefixes = tuple(os.path.join(path, "") for path in libraries)
     return [

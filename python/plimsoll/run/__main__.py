@@ -1,4 +1,4 @@
-"""The bootstrap: started by path as `python …/plimsoll/run/__main__.py (script.py | -m module) args…`."""
+"""The bootstrap, started by path: `python …/plimsoll/run/__main__.py (script.py | -m module) args…`."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def _main() -> None:
-    # The package is imported whole, then its home leaves sys.path: the script sees the path that it would see.
+    # Imports what it needs, then removes the package's home from sys.path: the script must see its usual path.
     sys.path.insert(0, _HOME)
     from plimsoll.run import record, script, settings
     from plimsoll.run.observe import observer
@@ -36,7 +36,7 @@ def _main() -> None:
         trace = script.strip_own_frames(error)
         error.__traceback__ = trace
         sys.excepthook(type(error), error, trace)
-        # It is printed; what remains (exit code 1, or death by SIGINT) is the interpreter's own business.
+        # The traceback is printed. The interpreter does the rest (exit code 1, or death by SIGINT).
         sys.excepthook = lambda *_: None
         raise
     else:

@@ -17,7 +17,7 @@ class ControlMissing(RuntimeError):
 
 
 class DeviceBook(NamedTuple):
-    """What one device holds, in bytes: what nvidia-smi would show, and why it is taken."""
+    """The device book of one device, in bytes: the total that nvidia-smi would show, and its parts."""
 
     capacity: int
     used: int
@@ -40,7 +40,7 @@ class DeviceBook(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The last request that a device had no memory for, and what it held at that moment."""
+    """The last request that a device refused, and the parts of its device book at that moment."""
 
     asked: int
     parts: dict[str, int]
@@ -52,7 +52,7 @@ class Control:
         self._listener: Any | None = None
         found = library.plimsoll_control_version()
         if found != _VERSION:
-            raise ControlMissing(f"{LIBRARY} has control version {found}, this observer knows {_VERSION}")
+            raise ControlMissing(f"{LIBRARY} has control version {found}, this observer needs {_VERSION}")
 
     def device_count(self) -> int:
         return int(self._library.plimsoll_device_count())
@@ -81,14 +81,14 @@ class Control:
         return int(fields[1])
 
     def on_read_back(self, listener: Callable[[int, int], None] | None) -> None:
-        """`listener(device, bytes)` runs on the thread that copies. None ends it."""
+        """Calls `listener(device, bytes)` on the thread that copies. None removes the listener."""
         callback = _READ_BACK(listener) if listener is not None else _READ_BACK()
         self._library.plimsoll_on_read_back(callback)
-        # The old one is kept until the new one is in place, and for good: a copy on another thread may be inside it.
+        # Old callbacks are kept: a copy on another thread may be running one.
         self._listener = (self._listener, callback)
 
     def answer_next_read_back(self, address: int, size: int) -> None:
-        """What this thread's next copy from the device gives in place of zeros, if it is of that size. 0: nothing."""
+        """The address of the data for this thread's next copy from the device, if it has this size. 0: zeros."""
         self._library.plimsoll_answer_next_read_back(address, size)
 
     def unpretended(self) -> list[str]:
@@ -102,11 +102,11 @@ class Control:
 
 
 def load() -> Control:
-    """The library that this process has loaded already (it is preloaded through the faces that need it)."""
+    """Opens the library that this process has loaded (it is preloaded with the faces that need it)."""
     folder = os.environ.get("PLIMSOLL_PRETEND_DIR")
     path = os.path.join(folder, LIBRARY) if folder else LIBRARY
     try:
-        # By the same path or SONAME the loader gives the copy that is there: the state lives in it.
+        # With the same path or SONAME, the loader returns the loaded copy, which has the state.
         library = ctypes.CDLL(path)
     except OSError as error:
         raise ControlMissing(f"the pretend GPU is not loaded: {error}") from None

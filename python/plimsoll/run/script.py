@@ -1,4 +1,4 @@
-"""Runs the user's script in this process as `python script.py` and `python -m module` do."""
+"""Runs the user's script in this process, like `python script.py` and `python -m module`."""
 
 import importlib.machinery
 import io
@@ -14,11 +14,11 @@ _RUNPY: Any = runpy  # The functions that the interpreter calls for -m and for a
 
 
 class NoSuchModule(ImportError):
-    """What follows -m cannot be run: there is none, or it is a package without a __main__."""
+    """The module after -m does not exist, or it is a package without a __main__."""
 
 
 class Script:
-    """What stands on the command line: `script.py args…` or `-m module args…`."""
+    """The command line: `script.py args…` or `-m module args…`."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.is_module = arguments[:1] == ["-m"]
@@ -30,16 +30,16 @@ class Script:
         self._is_folder = not self.is_module and (os.path.isdir(self.name) or self.name.endswith((".zip", ".pyz")))
 
     def run(self) -> None:
-        """Returns or raises as the script does, with this file's frames at the top of the traceback."""
+        """Returns or raises like the script, with this file's frames at the top of the traceback."""
         self._set_paths()
         main = _fresh_main()
         if self.is_module:
             sys.argv = ["-m", *self.arguments]
-            # It would be found missing by what comes next, which ends the interpreter. Packages that the module lies in are
-            # imported here already, and not again; the module itself is not.
+            # Checks that the module exists: the next call would end the interpreter. Imports the module's parent packages, but
+            # not the module.
             _RUNPY._get_module_details(self.name, NoSuchModule)
             lines.runs_as_module(self.name)
-            _RUNPY._run_module_as_main(self.name)  # what the interpreter itself calls for -m
+            _RUNPY._run_module_as_main(self.name)  # The interpreter calls the same function for -m.
             return
         sys.argv = [self.name, *self.arguments]
         path = _full(self.name)
@@ -60,7 +60,7 @@ class Script:
         exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
 
     def _set_paths(self) -> None:
-        # Started by path, Python put our own folder first; under -P it put none.
+        # Python put the folder of __main__.py first, unless -P was given.
         if getattr(sys.flags, "safe_path", False):
             return
         if self._is_folder:
@@ -68,12 +68,12 @@ class Script:
             return
         try:
             sys.path[0] = os.getcwd() if self.is_module else os.path.dirname(os.path.realpath(self.name))
-        except OSError:  # a folder that was deleted: Python goes on without
+        except OSError:  # A deleted folder: Python continues without it.
             del sys.path[0]
 
 
 def _full(name: str) -> str:
-    """As Python itself has it: from the root, with the dots that were typed; argv stays as it was typed."""
+    """The absolute path as Python writes it, with the dots of the command line. argv stays unchanged."""
     try:
         return os.path.join(os.getcwd(), name)
     except OSError:
@@ -81,7 +81,7 @@ def _full(name: str) -> str:
 
 
 def _fresh_main() -> types.ModuleType:
-    """A `__main__` of the script's own: pickling and spawned children look things up in it by name."""
+    """A new `__main__` for the script: pickling and spawned children look up names in it."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = sys.modules["builtins"]
     main.__dict__["__annotations__"] = {}
@@ -90,7 +90,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def strip_own_frames(error: BaseException) -> types.TracebackType | None:
-    """The error's traceback without what Plimsoll (and runpy under it) put above the script."""
+    """The error's traceback without the frames of Plimsoll and runpy above the script."""
     own = os.path.dirname(os.path.abspath(__file__))
     above = {runpy.__file__, "<frozen runpy>"}
     trace = error.__traceback__

@@ -1,4 +1,4 @@
-"""What the command asked for: the variable PLIMSOLL_RUN, as JSON."""
+"""The settings from the command: the variable PLIMSOLL_RUN, as JSON."""
 
 import json
 import os
@@ -17,7 +17,7 @@ class Settings:
     categories: bool = True
     depth: int = 2
     main_pid: int | None = None
-    # Development on a GPU that has no control library: the device book is then what the allocator reserved.
+    # For development on a real GPU, without a control library. The device book is then the reserved book.
     without_control: bool = False
 
     @property
@@ -26,7 +26,7 @@ class Settings:
 
 
 def read() -> Settings | None:
-    """The settings of this process, or None outside of `plimsoll run`."""
+    """The settings of this process. None outside of `plimsoll run`."""
     text = os.environ.get(VARIABLE)
     if not text:
         return None
@@ -35,7 +35,7 @@ def read() -> Settings | None:
 
 
 def claim_main() -> Settings:
-    """Makes this process the main one; processes that it starts will know that they are not."""
+    """Makes this process the main one, for itself and its child processes."""
     values = json.loads(os.environ[VARIABLE])
     values["main_pid"] = os.getpid()
     os.environ[VARIABLE] = json.dumps(values)

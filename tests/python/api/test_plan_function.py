@@ -269,7 +269,7 @@ def test_a_wheel_has_its_command_beside_the_package(built, tmp_path, monkeypatch
 
 def test_a_source_tree_without_a_built_command_says_what_to_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path))
-    message = rf"PLIMSOLL_HOME is {tmp_path}, and there is no plimsoll command at .*: run ./plimsoll in .*, or unset"
+    message = rf"PLIMSOLL_HOME is {tmp_path}, but there is no plimsoll command at .*: run ./plimsoll in .*, or unset"
     with pytest.raises(InstallationError, match=message):
         plan("gpt2")
     monkeypatch.delenv("PLIMSOLL_HOME")

@@ -128,7 +128,7 @@ def test_a_block_has_the_processs_job_and_may_require_one(plimsoll_run, script):
     )
     run = plimsoll_run("--world-size", "8", "--rank", "3", "--gpu", "A100-40GB", "--gpu-memory", "20GiB", name)
     assert run.code == 0, run.stderr
-    said = "in this process, and the block wants"
+    said = "in this process, but the block requires"
     assert f"world_size is 8 {said} 64: start it with `plimsoll run --world-size 64 script.py`" in run.stdout
     assert (
         f"gpu is 'A100-40GB' {said} 'H100-80GB': start it with `plimsoll run --gpu H100-80GB script.py`" in run.stdout
