@@ -121,7 +121,7 @@ def _outside_of_a_run(environment: Mapping[str, str]) -> dict[str, str]:
     libraries = environment.get("PLIMSOLL_PRETEND_DIR")
     if libraries:
         _keep(result, "LD_PRELOAD", lambda path: os.path.dirname(path) != libraries.rstrip("/"))
-        activation = os.path.join("plimsoll", "run", "activation")
+        activation = os.path.join("plimsoll", "run", "process", "activation")
         _keep(result, "PYTHONPATH", lambda path: not path.endswith(activation))
     return result
 
