@@ -1,4 +1,4 @@
-"""`estimate`: what `plimsoll run` says of a function, or of a script."""
+"""`estimate`: the report of `plimsoll run` for a function or a script."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _CHILD = "plimsoll.api.child"
 
 
 class Estimate(Result):
-    """What a function, or a script, took of a GPU. What all results have is said in Result; beside it:
+    """The memory of a function or script on a GPU. It has all fields of Result, and:
 
     function         its name
-    world_size, rank where it was told that it runs
-    after_steps      peaks of what came after the last step (parts.Step), or None
-    finished_steps   number of steps that ended
+    world_size, rank of the run
+    after_steps      peaks after the last step (parts.Step), or None
+    finished_steps   number of finished steps
     top              live allocations at the peak by line of code (parts.CodeLine), largest first
-    read_backs       number of values that were read from the device, which were zeros
-    read_back_lines  the lines that did (parts.CodeLine)
-    host_pinned      bytes of pinned memory at their highest
-    error            the exception that it ended with (parts.ScriptError), or None; also where memory ran out
+    read_backs       number of read-backs, whose values were zeros
+    read_back_lines  the lines with read-backs (parts.CodeLine)
+    host_pinned      peak of pinned host memory, in bytes
+    error            the exception that ended it (parts.ScriptError), or None; also set if memory ran out
     exit_code        of a script
-    stdout, stderr   what it printed, where that was captured; else empty
+    stdout, stderr   its output if `capture` was set, else empty
     """
 
     def __init__(self, document: str, text: str, function: str, stdout: str = "", stderr: str = "") -> None:
@@ -75,7 +75,7 @@ class Estimate(Result):
 class EstimateError(RuntimeError):
     """The function raised, or its process died. The text has the child's traceback.
 
-    estimate: what was seen until then, or None. type, traceback: of the exception, as text, or None.
+    estimate: the report up to that point, or None. type, traceback: of the exception, as text, or None.
     """
 
     def __init__(
@@ -104,33 +104,33 @@ def estimate(
     capture: bool = False,
     **kwargs: Any,
 ) -> Estimate:
-    """What a function of yours takes of a GPU that is not there.
+    """The GPU memory of a function, without a GPU.
 
-    `fn(*args, **kwargs)` is called in a process of its own, under `plimsoll run`: with the real CUDA build of torch on a
-    pretend GPU, as one rank of as many as you like. This process needs no torch and no GPU, and is not changed.
+    Calls `fn(*args, **kwargs)` in a separate process under `plimsoll run`: with the real CUDA build of torch on a pretend GPU, as
+    one rank of any world size. This process needs no torch and no GPU, and does not change.
 
-    fn: a function. One of a module is found by its name; one of a script too, for which the script is run once more, under
-        another name than "__main__", as multiprocessing does: so a call of `estimate` in a script stands below
-        `if __name__ == "__main__":`. Functions of notebooks, lambdas and closures are sent as they are, if cloudpickle
-        is installed. Also the path of a script (it ends in .py, or is a pathlib.Path), with `args` as its command line; or
-        "package.module:function", which is not imported here.
-    args, kwargs: for the function; what can be pickled. Where the function has a keyword that is one of those below, give it
-        with functools.partial.
-    world_size, rank, gpus_per_node: the job, the rank of it that is run, and cards in one machine (8, and not more than there
-        are ranks).
-    gpu, gpu_memory: the card, a name of `plimsoll gpus` or the path of a profile, and another amount of memory than it has,
-        as "40GiB" or in bytes.
-    steps: end the run after so many optimizer steps.
+    fn: one of these:
+        - a function of a module, found by its name. For a function of a script, the script runs again under another name than
+          "__main__", as with multiprocessing: put the call of `estimate` below `if __name__ == "__main__":`.
+        - a function of a notebook, a lambda or a closure, sent by value if cloudpickle is installed.
+        - the path of a script (it ends in .py, or is a pathlib.Path), with `args` as its command line.
+        - "package.module:function", which is not imported here.
+    args, kwargs: for the function; they must be picklable. If the function has a keyword with a name from below, use
+        functools.partial.
+    world_size, rank, gpus_per_node: the job, the rank that runs, and the GPUs per node (8, at most the world size).
+    gpu, gpu_memory: the card as a name of `plimsoll gpus` or the path of a profile, and another memory size than the card's, as
+        "40GiB" or in bytes.
+    steps: end the run after this number of optimizer steps.
     alloc_conf: PYTORCH_ALLOC_CONF, as in "expandable_segments:True".
-    depth: list modules of so many parts of a path.
-    timeout: seconds after which to give up with TimeoutError.
-    python: the interpreter that runs it; it must have a CUDA build of torch. None: this one.
-    env: variables of its environment, beside this process's.
-    capture: keep what the function prints for the result's stdout and stderr, instead of passing it on.
+    depth: depth of the module table (0: only the root).
+    timeout: raise TimeoutError after this number of seconds.
+    python: the interpreter for the run, with a CUDA build of torch. None: this one.
+    env: variables for its environment, in addition to this process's.
+    capture: keep the function's output in the result's stdout and stderr instead of passing it on.
 
-    Running out of memory is an answer: `fits` is False. Raises EstimateError where the function raises anything else, or
-    ends with an exit code; TypeError, ValueError or FileNotFoundError for what cannot be sent, is refused, or is not there;
-    InstallationError where plimsoll or a CUDA build of torch is missing.
+    Running out of memory is an answer: `fits` is False. Raises EstimateError if the function raises another exception or ends with
+    an exit code; TypeError, ValueError or FileNotFoundError for invalid arguments; InstallationError if plimsoll or a CUDA build
+    of torch is missing.
 
     >>> from plimsoll.api import estimate
     >>> one = estimate("torch:empty", 1 << 30, device="cuda")  # 2**30 numbers of 4 bytes
@@ -145,31 +145,29 @@ def estimate(
             'function of it: put the call below `if __name__ == "__main__":`'
         )
     found = installation.find()
-    if python is None:
+    same_python = python is None
+    if same_python:
         installation.check_torch(found)
-    options = [
-        f"--world-size={world_size}",
-        f"--rank={rank}",
-        f"--gpu={os.fspath(gpu)}",
-    ]
-    if gpus_per_node is not None:
-        options.append(f"--gpus-per-node={gpus_per_node}")
-    if gpu_memory is not None:
-        options.append(f"--gpu-memory={gpu_memory}")
-    if steps is not None:
-        options.append(f"--steps={steps}")
-    if alloc_conf is not None:
-        options.append(f"--alloc-conf={alloc_conf}")
-    if depth != 2:
-        options.append(f"--depth={depth}")
-    if python is not None or not found.python_is_own():
-        options.append(f"--python={os.fspath(python) if python is not None else sys.executable}")
+        if not found.python_is_own():
+            python = sys.executable
+    values = {
+        "world-size": world_size,
+        "rank": rank,
+        "gpu": os.fspath(gpu),
+        "gpus-per-node": gpus_per_node,
+        "gpu-memory": gpu_memory,
+        "steps": steps,
+        "alloc-conf": alloc_conf,
+        "depth": depth,
+        "python": python,
+    }
+    options = [f"--{name}={value}" for name, value in values.items() if value is not None]
 
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as temporary:
         folder = Path(temporary)
         with output.stdout(capture) as out, output.stderr(capture) as err:
             payload = Payload(_name_of(fn), temporary, out.descriptor, err.descriptor)
-            sending.fill(payload, fn, args, kwargs, same_python=python is None)
+            sending.fill(payload, fn, args, kwargs, same_python=same_python)
             payload.write(folder / "payload")
             answer = command.run(
                 found,
