@@ -7,7 +7,7 @@
 `plan` and `estimate` start the plimsoll command; `pretend` uses the pretend GPU of its own process. Only `pretend` imports torch.
 
     installation      where the command is            model_plan, model_argument   plan
-    command           runs it, and what it says       function_estimate            estimate
+    command           runs it, returns its answer     function_estimate            estimate
     result, parts     the answer; its values          payload, main_module, child  the way of a function into the child
     notebook          the answer as HTML              output                       the way of its prints back
     amounts           bytes as people read them       card                         pretend

@@ -13,6 +13,7 @@ from typing import Any
 from plimsoll import autograd_threads
 from plimsoll.api.amounts import text_of
 from plimsoll.run.pretend_control import LIBRARY
+from plimsoll.run.settings import number_in_environment
 
 
 class NotPretending(RuntimeError):
@@ -139,7 +140,7 @@ class pretend:  # noqa: N801, it is used as a function
             raise NotPretending()
         autograd_threads.wait_at_exit()
         gpu = PretendGpu(str(_plain(profile["name"])), int(_plain(profile["memory_bytes"])))
-        world_size, rank = _number("WORLD_SIZE", 1), _number("RANK", 0)
+        world_size, rank = number_in_environment("WORLD_SIZE", 1), number_in_environment("RANK", 0)
         self._check({"world_size": world_size, "rank": rank, "gpu": gpu.name})
         for outer in _open:
             outer._see()
@@ -189,13 +190,6 @@ def _torch() -> Any:
 def _plain(value: Any) -> Any:
     """The value, without its source: a profile may have both."""
     return value["value"] if isinstance(value, dict) else value
-
-
-def _number(variable: str, otherwise: int) -> int:
-    try:
-        return int(os.environ.get(variable, ""))
-    except ValueError:
-        return otherwise
 
 
 def _peaks() -> dict[int, tuple[int, int]]:

@@ -42,3 +42,10 @@ def claim_main() -> Settings:
     settings = read()
     assert settings is not None
     return settings
+
+
+def number_in_environment(variable: str, otherwise: int) -> int:
+    try:
+        return int(os.environ.get(variable, ""))
+    except ValueError:
+        return otherwise

@@ -24,6 +24,8 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, distributed_c10d
 
+from plimsoll.run.settings import number_in_environment
+
 _NCCL_ID_BYTES = 128
 # The last part of a key under which ProcessGroupNCCL shares an id: the number of a communicator, two ranks (point to point),
 # or a name with a number (several roots).
@@ -39,13 +41,6 @@ def _to_bytes(value: Value) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _world_size_of_environment() -> int:
-    try:
-        return max(1, int(os.environ.get("WORLD_SIZE", "1")))
-    except ValueError:
-        return 1
-
-
 class LoneStore(Store):
     """A key-value store with one member. Thread-safe; it never blocks."""
 
@@ -55,7 +50,9 @@ class LoneStore(Store):
         self._set_by_peers: set[str] = set()
         self._queues: dict[str, list[bytes]] = {}
         self._lock = threading.RLock()
-        self._world_size = world_size if world_size and world_size > 0 else _world_size_of_environment()
+        self._world_size = (
+            world_size if world_size and world_size > 0 else max(1, number_in_environment("WORLD_SIZE", 1))
+        )
         _alive.append(self)
 
     def set(self, key: str, value: Value) -> None:

@@ -16,7 +16,7 @@ from plimsoll.run.observe.progress import Progress
 from plimsoll.run.observe.session import Session
 from plimsoll.run.process import processes
 from plimsoll.run.process.stop import EnoughSteps, Stop
-from plimsoll.run.settings import Settings
+from plimsoll.run.settings import Settings, number_in_environment
 from plimsoll.run.torch_patches import foreach_sharding, redirect_ctypes
 from plimsoll.run.torch_patches.after_import import after_import
 from plimsoll.run.torch_patches.late_compiler import LateCompiler
@@ -40,7 +40,7 @@ class Observer:
         self._progress = Progress(settings.progress and settings.is_main)
         self._defects = Defects()
         # Read now: the script may change these variables later.
-        self._world_size, self._rank = _number("WORLD_SIZE", 1), _number("RANK", 0)
+        self._world_size, self._rank = number_in_environment("WORLD_SIZE", 1), number_in_environment("RANK", 0)
         self._take_this_process()
 
     def _take_this_process(self) -> None:
@@ -196,10 +196,3 @@ class Observer:
             code = error.code
             return 0 if code is None else code if isinstance(code, int) else 1
         return 130 if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _number(variable: str, otherwise: int) -> int:
-    try:
-        return int(os.environ.get(variable, ""))
-    except ValueError:
-        return otherwise

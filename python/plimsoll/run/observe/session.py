@@ -23,7 +23,7 @@ from plimsoll.run.values.readbacks import ReadBacks
 
 
 class Process(Protocol):
-    """What a session asks of its process (`Observer`)."""
+    """The interface that a session needs from its process (`Observer`)."""
 
     def is_on(self) -> bool:
         """False in a forked child, until it initializes CUDA itself."""
@@ -89,8 +89,8 @@ class Session:
         self._defects.attempt(self._attribution.forked)
 
     def restart(self) -> None:
-        """In a forked child that is observed from now on. REQUIRES: the parent has not initialized CUDA, so there are no
-        observations of any device."""
+        """In a forked child that is observed from now on. REQUIRES: the parent has not initialized CUDA, so the parent has not
+        observed any device."""
         self._steps = record.StepTexts()
         self.peaks.restart()
         self.timeline.restart()

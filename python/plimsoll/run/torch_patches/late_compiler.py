@@ -138,7 +138,7 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if config is not None:
             setattr(sys.modules[_NAME], "config", config)
 
-    # -- what is not to be compiled --------------------------------------------------------------------------------------
+    # -- functions that are not compiled ------------------------------------------------------------------------------------
 
     def disabled(self, fn: Callable[..., Any], options: Any) -> Callable[..., Any]:
         """`fn`, excluded from compilation once the compiler is imported."""
