@@ -86,13 +86,13 @@ class FakeMemory(TorchDispatchMode):
             finally:
                 _thread.propagating = outer
 
-        torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign, assignment]
+        torch.UntypedStorage.resize_ = resize
         setattr(ShardingPropagator, _PROPAGATION, propagate_unseen)
         super().__enter__()
         return self
 
     def __exit__(self, *args: Any) -> None:
-        torch.UntypedStorage.resize_ = self._resize  # type: ignore[method-assign]
+        torch.UntypedStorage.resize_ = self._resize
         setattr(ShardingPropagator, _PROPAGATION, self._propagate)
         super().__exit__(*args)
 

@@ -121,7 +121,7 @@ def _observe_new_state(optimizer: Optimizer) -> None:
     if original is None or "_init_group" in optimizer.__dict__:
         return
 
-    optimizer._init_group = _InitGroup(original)  # type: ignore[attr-defined]
+    optimizer._init_group = _InitGroup(original)
 
 
 class _InitGroup:
@@ -162,12 +162,12 @@ class _Checkpoints:
             ctx.run_function = _as_recomputation(ctx.run_function)
             return outputs
 
-        checkpoint._CheckpointFrame.__init__ = init  # type: ignore[method-assign]
-        checkpoint.CheckpointFunction.forward = staticmethod(forward_of_reentrant)  # type: ignore[method-assign]
+        checkpoint._CheckpointFrame.__init__ = init
+        checkpoint.CheckpointFunction.forward = staticmethod(forward_of_reentrant)
 
     def remove(self) -> None:
-        torch.utils.checkpoint._CheckpointFrame.__init__ = self._frame_init  # type: ignore[method-assign]
-        torch.utils.checkpoint.CheckpointFunction.forward = staticmethod(self._forward)  # type: ignore[method-assign]
+        torch.utils.checkpoint._CheckpointFrame.__init__ = self._frame_init
+        torch.utils.checkpoint.CheckpointFunction.forward = staticmethod(self._forward)
 
 
 # -- modules -------------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class _ModuleCalls:
             result = _C.call_forward(module, args, kwargs, _NOT_CALLED)
             return original(module, *args, **kwargs) if result is _NOT_CALLED else result
 
-        torch.nn.Module._call_impl = self._call_impl = call_impl  # type: ignore[method-assign]
+        torch.nn.Module._call_impl = self._call_impl = call_impl
 
     def remove(self) -> None:
         for handle in self._handles:
@@ -212,7 +212,7 @@ class _ModuleCalls:
             return
         original = ours.__wrapped__  # type: ignore[attr-defined]
         if torch.nn.Module._call_impl is ours:
-            torch.nn.Module._call_impl = original  # type: ignore[method-assign]
+            torch.nn.Module._call_impl = original
         # torch.compile keeps the function that it found at its import.
         compiler = sys.modules.get("torch._dynamo.utils")
         if getattr(compiler, "unpatched_nn_module_call_impl", None) is ours:

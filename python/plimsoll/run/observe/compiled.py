@@ -220,7 +220,7 @@ def _rehook_optimizers(hooks: Hooks) -> None:
         while inner is not None and getattr(inner, "__code__", None) not in hooked_code:
             inner = getattr(inner, "__wrapped__", None)
         if inner is None:
-            kind.step = _with_phases(step, hooks)  # type: ignore[attr-defined]
+            setattr(kind, "step", _with_phases(step, hooks))
 
 
 def _with_phases(step: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:

@@ -146,13 +146,12 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def call(*args: Any, **kwargs: Any) -> Any:
             if not self.is_real:
                 return fn(*args, **kwargs)
-            return self.real().disable(fn, **options)(*args, **kwargs)  # type: ignore[attr-defined]
+            return self.real().disable(fn, **options)(*args, **kwargs)
 
         if options.get("wrapping", True):
             functools.update_wrapper(call, fn)
-        call._torchdynamo_disable = True  # type: ignore[attr-defined]
-        call._torchdynamo_disable_msg = options.get("reason")  # type: ignore[attr-defined]
-        call._torchdynamo_disable_recursive = True  # type: ignore[attr-defined]
+        marks = {"": True, "_msg": options.get("reason"), "_recursive": True}
+        vars(call).update({f"_torchdynamo_disable{name}": value for name, value in marks.items()})
         if isinstance(fn, FunctionType):
             self._disabled.add(fn)
         return call

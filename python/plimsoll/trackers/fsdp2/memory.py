@@ -31,7 +31,7 @@ class _Thread(threading.local):
         self.group: Any = None  # the parameter group for which this thread works
         self.reducing: Any = None  # the group that reduces its gradients
         self.divisions = 0  # calls of _div_if_needed in this reduction
-        self.told = False  # the result of the reduction was reported as gradients of shards
+        self.reported = False  # the result of the reduction was reported as gradients of shards
         self.allocating = False  # foreach_all_gather_copy_out is allocating whole parameters
 
 
@@ -52,24 +52,24 @@ def _for_use(use: Use, function: Callable[..., Any], *args: Any, **kwargs: Any) 
 
 def _scoped(function: Callable[..., Any], use: Use) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         return _for_use(use, function, *args, **kwargs)
 
-    return tell
+    return wrapper
 
 
 def of_group(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a method of a group: while it runs, this group is the current one."""
 
     @functools.wraps(function)
-    def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
         outer, _thread.group = _thread.group, group
         try:
             return function(group, *args, **kwargs)
         finally:
             _thread.group = outer
 
-    return tell
+    return wrapper
 
 
 class _Allocating:
@@ -92,17 +92,17 @@ class _Allocating:
 
 def _foreach_all_gather(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         return function(*args[:-1], _Allocating(args[-1], Use.ALL_GATHER_OUTPUT))
 
-    return tell
+    return wrapper
 
 
 def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """It allocates all whole parameters and then copies, so one use covers all allocations before the copy."""
 
     @functools.wraps(function)
-    def tell(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         group = _thread.group
         if group is None:
             return function(*args)
@@ -113,7 +113,7 @@ def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., 
         finally:
             _end_allocating()
 
-    return tell
+    return wrapper
 
 
 def _end_allocating() -> None:
@@ -148,10 +148,10 @@ _REDUCE_SCATTER_COMM = 4  # of foreach_reduce's arguments
 
 def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         group = _thread.group
         outer, _thread.reducing = _thread.reducing, group
-        _thread.told, _thread.divisions = False, 0
+        _thread.reported, _thread.divisions = False, 0
         comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
         try:
             result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
@@ -162,14 +162,14 @@ def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
             _C.tell_memory(Use.PARTIAL_GRAD, partial, group)
         return result
 
-    return tell
+    return wrapper
 
 
 def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
     """foreach_reduce calls it twice: with the input of the reduction, and with the result, which replicas all-reduce."""
 
     @functools.wraps(function)
-    def tell(tensor: torch.Tensor, factor: float | None) -> None:
+    def wrapper(tensor: torch.Tensor, factor: float | None) -> None:
         group = _thread.reducing
         if group is not None:
             _thread.divisions += 1
@@ -177,69 +177,69 @@ def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
                 _C.tell_memory(Use.ALL_REDUCE, tensor, group)
         function(tensor, factor)
 
-    return tell
+    return wrapper
 
 
 def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(param: Any, tensor: torch.Tensor) -> Any:
+    def wrapper(param: Any, tensor: torch.Tensor) -> Any:
         # On the device, the gradients of a group are parts of one tensor, so one report covers all.
-        if _thread.reducing is not None and (param.offload_to_cpu or not _thread.told):
-            _thread.told = True
+        if _thread.reducing is not None and (param.offload_to_cpu or not _thread.reported):
+            _thread.reported = True
             _C.tell_memory(Use.SHARDED_GRAD, tensor, _thread.reducing)
         return function(param, tensor)
 
-    return tell
+    return wrapper
 
 
 def _to_accumulated_grad(function: Callable[..., Any]) -> Callable[..., Any]:
     run = _scoped(function, Use.ACCUMULATED_GRAD)
 
     @functools.wraps(function)
-    def tell(param: Any) -> None:
+    def wrapper(param: Any) -> None:
         run(param)
         whole = getattr(param, "_unsharded_param", None)
         if _thread.group is not None and whole is not None and whole.grad is not None:
             _C.tell_memory(Use.ACCUMULATED_GRAD, whole.grad, _thread.group)
 
-    return tell
+    return wrapper
 
 
 def _init_all_gather_outputs(function: Callable[..., Any]) -> Callable[..., Any]:
     run = _scoped(function, Use.UNSHARDED_PARAM)
 
     @functools.wraps(function)
-    def tell(param: Any, *args: Any) -> None:
+    def wrapper(param: Any, *args: Any) -> None:
         return function(param, *args) if param.all_gather_outputs else run(param, *args)
 
-    return tell
+    return wrapper
 
 
 def _init_unsharded_param(function: Callable[..., Any]) -> Callable[..., Any]:
     run = _scoped(function, Use.UNSHARDED_PARAM)
 
     @functools.wraps(function)
-    def tell(param: Any) -> None:
+    def wrapper(param: Any) -> None:
         if hasattr(param, "_unsharded_param") and not hasattr(param, "_extensions_data"):
             return function(param)  # The function does nothing.
         run(param)
         if _thread.group is not None:
             _C.adopt_parameter(param._unsharded_param, _thread.group, True)
 
-    return tell
+    return wrapper
 
 
 def _lazy_init(function: Callable[..., Any]) -> Callable[..., Any]:
     """The memory of shards may have changed since fully_shard: to_empty, load_state_dict."""
 
     @functools.wraps(function)
-    def tell(group: Any) -> None:
+    def wrapper(group: Any) -> None:
         function(group)
         adopt(group)
         for param in group.fsdp_params:
             _C.tell_memory(Use.SHARDED_PARAM, param._sharded_param_data, group)
 
-    return tell
+    return wrapper
 
 
 def _for(use: Use) -> Wrap:

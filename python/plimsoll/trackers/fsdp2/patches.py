@@ -20,11 +20,11 @@ def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
     """fully_shard registers the hooks of a state in this function."""
 
     @functools.wraps(function)
-    def tell(state: Any, *args: Any, **kwargs: Any) -> None:
+    def wrapper(state: Any, *args: Any, **kwargs: Any) -> None:
         function(state, *args, **kwargs)
         patches.exchange_hooks(state)
 
-    return tell
+    return wrapper
 
 
 class Patches:

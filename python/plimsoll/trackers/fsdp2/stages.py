@@ -31,7 +31,7 @@ on_forward: Callable[[Any, torch.nn.Module], None] | None = None
 
 def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
-    def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if on_forward is not None:
             on_forward(state, module)
         _C.tell_state(Stage.BEFORE_PRE_FORWARD, state)
@@ -39,12 +39,12 @@ def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., An
         _C.tell_state(Stage.AFTER_PRE_FORWARD, state)
         return result
 
-    return _uncompiled(tell)
+    return _uncompiled(wrapper)
 
 
 def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
-    def tell(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if len(state._modules) > 1 and state._modules_to_run_forward != {module}:
             return hook(module, *args, **kwargs)  # Other modules of the state have not run yet.
         _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
@@ -52,7 +52,7 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
         _C.tell_state(Stage.AFTER_POST_FORWARD, state)
         return result
 
-    return _uncompiled(tell)
+    return _uncompiled(wrapper)
 
 
 def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +75,7 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
     """If some modules of a state did not run, the root's post-forward ends the forward of that state."""
 
     @functools.wraps(function)
-    def tell(root: Any, output: Any) -> Any:
+    def wrapper(root: Any, output: Any) -> Any:
         incomplete = [
             state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward
         ]
@@ -86,7 +86,7 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
             _C.tell_state(Stage.AFTER_POST_FORWARD, state)
         return result
 
-    return tell
+    return wrapper
 
 
 # -- backward, and manual unshard ---------------------------------------------------------------------------------------------------
@@ -94,37 +94,37 @@ def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _pre_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
         _C.tell_group(Stage.BEFORE_PRE_BACKWARD, group)
         result = function(group, *args, **kwargs)
         _C.tell_group(Stage.AFTER_PRE_BACKWARD, group)
         return result
 
-    return tell
+    return wrapper
 
 
 def _post_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     run = of_group(function)
 
     @functools.wraps(function)
-    def tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
         _C.tell_whole_gradients(group)
         _C.tell_group(Stage.BEFORE_POST_BACKWARD, group)
         result = run(group, *args, **kwargs)
         _C.tell_group(Stage.AFTER_POST_BACKWARD, group)
         return result
 
-    return tell
+    return wrapper
 
 
 def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def tell(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(module: Any, *args: Any, **kwargs: Any) -> Any:
         for group in module._get_fsdp_state()._fsdp_param_groups:
             _C.tell_group(Stage.UNSHARD_BY_HAND, group)
         return function(module, *args, **kwargs)
 
-    return tell
+    return wrapper
 
 
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [
