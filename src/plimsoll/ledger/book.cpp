@@ -105,7 +105,7 @@ void Book::module_entered(Sequence at) {
 Peak Book::module_left(std::size_t index) {
   settle();
   const auto mark = marks_.begin() + static_cast<std::ptrdiff_t>(kFirstModule + index);
-  const Peak peak = *mark;  // NOLINT(performance-unnecessary-copy-initialization): the mark is erased.
+  const Peak peak = *mark;
   marks_.erase(mark);
   find_lowest();
   left_ = peak.at;

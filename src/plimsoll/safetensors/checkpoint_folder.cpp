@@ -197,10 +197,10 @@ PendingCheckpoint::PendingCheckpoint(fs::path folder, std::uint64_t step, const 
 }
 
 PendingCheckpoint::PendingCheckpoint(PendingCheckpoint&& other) noexcept
-    : folder_(other.folder_),
+    : folder_(std::move(other.folder_)),
       step_(other.step_),
       options_(other.options_),
-      path_(other.path_),
+      path_(std::move(other.path_)),
       pending_(std::exchange(other.pending_, false)) {}
 
 PendingCheckpoint::~PendingCheckpoint() {
