@@ -189,7 +189,7 @@ TEST_CASE("settings for one mesh are refused on a module with parameters on two"
        {message_of([&] { module.set_custom_all_gather(std::make_shared<fsdp::AllGather>()); }),
         message_of([&] { module.set_custom_reduce_scatter(std::make_shared<fsdp::ReduceScatter>()); }),
         message_of([&] { module.set_all_reduce_hook([](at::Tensor) {}); })}) {
-    CHECK(message == Contains("is for modules whose parameters lie on one mesh"));
+    CHECK(message == Contains("needs a module with all parameters on one mesh"));
     CHECK(message == Contains("has 2 groups of parameters"));
   }
 }

@@ -34,8 +34,8 @@ void choose_local_device(c10::DeviceType device_type) {
                     " devices. Start at most one rank for each device, or choose the device before the mesh is made.");
   const int world_size = get_world_size();
   TORCH_CHECK_VALUE(
-      local_rank || world_size <= devices || world_size % devices == 0, "DeviceMesh: which of ", devices,
-      " devices is this rank's cannot be told: LOCAL_RANK is not set, and ", world_size,
+      local_rank || world_size <= devices || world_size % devices == 0, "DeviceMesh: cannot choose one of ", devices,
+      " devices for this rank: LOCAL_RANK is not set, and ", world_size,
       " ranks do not fill hosts like this one. Set LOCAL_RANK (torchrun does), or choose the device before "
       "the mesh is made.");
   const int chosen = local_rank.value_or(get_rank() % devices);

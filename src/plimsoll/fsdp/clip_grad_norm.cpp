@@ -53,8 +53,8 @@ std::vector<at::Tensor> local_norms(const std::vector<at::Tensor>& grads, double
 // Reduces norms of parts out of place, like DTensor.
 at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double norm_type) {
   if (!group || group->getSize() == 1) return norms;
-  const auto reduce = [&](const at::Tensor& part, c10d::ReduceOp::RedOpType op) {
-    at::Tensor reduced = part.clone();
+  const auto reduce = [&](const at::Tensor& norm, c10d::ReduceOp::RedOpType op) {
+    at::Tensor reduced = norm.clone();
     distributed::all_reduce(reduced, group, op, false, "the norm of gradients");
     return reduced;
   };
@@ -66,10 +66,10 @@ at::Tensor over_ranks(const at::Tensor& norms, const ProcessGroup& group, double
 
 // The device on which the group can reduce: that of the gradients, or that of the mesh if they are offloaded and the
 // group has no CPU backend.
-at::Device reducing_device(const GradsOfGroup& of, at::Device mesh_device) {
-  const at::Device device = of.grads[0].device();
-  if (!of.group) return device;
-  const auto known = of.group->getDeviceTypes();
+at::Device reducing_device(const GradsOfGroup& part, at::Device mesh_device) {
+  const at::Device device = part.grads[0].device();
+  if (!part.group) return device;
+  const auto known = part.group->getDeviceTypes();
   return std::find(known.begin(), known.end(), device.type()) == known.end() ? mesh_device : device;
 }
 
@@ -92,14 +92,14 @@ at::Tensor get_total_norm(at::TensorList parameters, const nn::ClipGradNormOptio
   // Tensors that Python's frames still reference when the total is computed.
   std::vector<at::Tensor> held;
   std::vector<at::Tensor> norms;
-  for (const GradsOfGroup& of : groups) {
-    const at::Device device = reducing_device(of, mesh_device);
-    std::vector<at::Tensor> local = local_norms(of.grads, norm_type, options.foreach.value_or(false));
+  for (const GradsOfGroup& part : groups) {
+    const at::Device device = reducing_device(part, mesh_device);
+    std::vector<at::Tensor> local = local_norms(part.grads, norm_type, options.foreach.value_or(false));
     for (at::Tensor& norm : local) norm = norm.to(device);
     const at::Tensor stacked = at::stack(local);
     held.insert(held.end(), local.begin(), local.end());
     held.push_back(stacked);
-    norms.push_back(over_ranks(stacked, of.group, norm_type));
+    norms.push_back(over_ranks(stacked, part.group, norm_type));
     if (norms.back().device() != norms.front().device()) norms.back() = norms.back().to(norms.front().device());
   }
   at::Tensor total = at::linalg_vector_norm(norms.size() == 1 ? norms[0] : at::cat(norms), norm_type);

@@ -13,7 +13,7 @@ namespace {
 
 // With several meshes, a custom communication or hook could not tell them apart.
 void require_one_group(const FSDPState& state, const char* call) {
-  TORCH_CHECK_VALUE(state.fsdp_param_groups.size() <= 1, call, " is for modules whose parameters lie on one mesh, and ",
+  TORCH_CHECK_VALUE(state.fsdp_param_groups.size() <= 1, call, " needs a module with all parameters on one mesh, but ",
                     state.name(), " has ", state.fsdp_param_groups.size(),
                     " groups of parameters on different meshes (by its shard_placement_fn).");
 }

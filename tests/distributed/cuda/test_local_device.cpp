@@ -74,9 +74,8 @@ TEST_CASE("a missing device is refused") {
   });
   on_ranks(1, [](const Rank&) {
     join(8, 12);
-    CHECK(
-        error_text([] { device_of_mesh(12); }) ==
-        "DeviceMesh: which of 8 devices is this rank's cannot be told: LOCAL_RANK is not set, and 12 ranks do not fill "
-        "hosts like this one. Set LOCAL_RANK (torchrun does), or choose the device before the mesh is made.");
+    CHECK(error_text([] { device_of_mesh(12); }) ==
+          "DeviceMesh: cannot choose one of 8 devices for this rank: LOCAL_RANK is not set, and 12 ranks do not fill "
+          "hosts like this one. Set LOCAL_RANK (torchrun does), or choose the device before the mesh is made.");
   });
 }

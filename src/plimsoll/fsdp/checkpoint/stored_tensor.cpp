@@ -37,7 +37,7 @@ void place(StoredTensor& entry, const at::Tensor& param) {
     return;
   }
   TORCH_CHECK(param.sizes() == managed_param->sharded_size(), "The parameter '", entry.name, "' has shape ",
-              param.sizes(), ", and this rank's shard has ", managed_param->sharded_size(),
+              param.sizes(), ", but this rank's shard has ", managed_param->sharded_size(),
               ": its module is in the middle of a forward or backward. State is saved and loaded between steps.");
   const FSDPMeshInfo& mesh_info = *managed_param->mesh_info();
   entry.sizes = managed_param->orig_size().vec();

@@ -28,26 +28,26 @@ at::ScalarType common_dtype(const std::vector<at::Tensor>& grads, std::string_vi
 
 // Tensors that the variables of Python's loop over the gradients still reference after the loop: they are freed when
 // the function returns. The order matters.
-struct StillNamed {
+struct LoopVariables {
   at::Tensor unsharded_grad;
   at::Tensor chunks_of;
-  ~StillNamed() {
+  ~LoopVariables() {
     unsharded_grad.reset();
     chunks_of.reset();
   }
 };
 
 // Copies gradients of parameters that are split along another dimension: their shards one after the other.
-void lay_shards_in_a_row(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& grads, int world_size,
-                         StillNamed& named) {
+void order_by_shard(const std::vector<FSDPParam*>& params, std::vector<at::Tensor>& grads, int world_size,
+                    LoopVariables& variables) {
   at::Tensor in_iterator;  // Python's zip reuses every second tuple, which keeps its contents until then.
   for (std::size_t i = 0; i < params.size(); ++i) {
     if (i % 2 == 0) in_iterator = grads[i];
-    named.unsharded_grad = grads[i];
+    variables.unsharded_grad = grads[i];
     const auto dim = params[i]->shard_dim();
     if (dim == 0) continue;
-    auto chunks = named.unsharded_grad.chunk(world_size, dim);
-    named.chunks_of = named.unsharded_grad;
+    auto chunks = variables.unsharded_grad.chunk(world_size, dim);
+    variables.chunks_of = variables.unsharded_grad;
     const MemoryScope memory(MemoryUse::kUnshardedGrad);
     grads[i] = at::cat(chunks, 0);
   }
@@ -100,8 +100,8 @@ ReduceResult foreach_reduce(const std::vector<FSDPParam*>& params, std::vector<a
 
   at::Tensor reduce_output;
   ReduceResult result;
-  StillNamed named;
-  if (world_size > 1) lay_shards_in_a_row(params, unsharded_grads, world_size, named);
+  LoopVariables variables;
+  if (world_size > 1) order_by_shard(params, unsharded_grads, world_size, variables);
   std::vector<std::int64_t> padded_numels;
   std::int64_t input_numel = 0;
   for (const at::Tensor& grad : unsharded_grads) {

@@ -41,7 +41,7 @@ MeshInfo post_forward_mesh(const ReshardAfterForward& reshard_after_forward, con
   if (*world_size == shard_size) return mesh_info;
   const auto& ranks = mesh_info->mesh.ranks();
   TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), -1) == ranks.end(),
-                    "reshard_after_forward to fewer ranks needs a mesh that knows all of its ranks, and ",
+                    "reshard_after_forward to fewer ranks needs a mesh that knows all of its ranks, but ",
                     mesh_info->mesh.to_string(), " was made from groups. Make it with DeviceMesh::init or from ranks.");
   const int rows = static_cast<int>(ranks.size()) / *world_size;
   return std::make_shared<FSDPMeshInfo>(DeviceMesh(mesh_info->mesh.device_type(), ranks, {rows, *world_size},

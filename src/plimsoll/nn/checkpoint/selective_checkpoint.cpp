@@ -124,9 +124,8 @@ class ReplayingMode final : public DispatchMode {
     const std::size_t index = counts_[op]++;
     const auto found = calls_->find(op);
     const std::size_t known = found == calls_->end() ? 0 : found->second.size();
-    TORCH_CHECK(index < known, "Recomputation of a selective checkpoint calls ", op.operator_name(), " for the ",
-                index + 1, ". time, the first run called it ", known,
-                " times. The function must do the same each time.");
+    TORCH_CHECK(index < known, "Recomputation of a selective checkpoint called ", op.operator_name(), " ", index + 1,
+                " times, but the first run ", known, " times. The function must do the same each time.");
     Call& call = found->second[index];
     TORCH_CHECK(!std::holds_alternative<Consumed>(call),
                 "A second backward pass reached a selective checkpoint, which returns "

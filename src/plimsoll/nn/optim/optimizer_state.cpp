@@ -38,16 +38,16 @@ void Optimizer::import_state(const OptimizerState& state) {
 
 std::vector<Optimizer::ParameterState> Optimizer::checked_copies(const OptimizerState& state) const {
   const at::NoGradGuard without_gradients;
-  const std::string who = optimizer_name();
+  const std::string optimizer = optimizer_name();
   const std::size_t count = parameters().size();
   TORCH_CHECK_VALUE(
       state.parameter_count == count, "the state to import is of ", state.parameter_count, " parameters, but this ",
-      who, " has ", count,
+      optimizer, " has ", count,
       ": build it from the same parameters, in the same order, as the one that the state was exported from");
   std::vector<ParameterState> given(count);
   for (const OptimizerState::Entry& entry : state.entries) {
     TORCH_CHECK_VALUE(entry.parameter < count, "the state to import names parameter ", entry.parameter, " ('",
-                      entry.name, "'), but this ", who, " has ", count, ", counted from 0");
+                      entry.name, "'), but this ", optimizer, " has ", count, ", counted from 0");
     TORCH_CHECK_VALUE(entry.tensor.defined(), "the state '", entry.name, "' of parameter ", entry.parameter,
                       " to import is an undefined tensor; leave it out, or give its value");
     TORCH_CHECK_VALUE(!find_state(given[entry.parameter], entry.name).defined(), "the state to import has '",
@@ -64,9 +64,10 @@ std::vector<Optimizer::ParameterState> Optimizer::checked_copies(const Optimizer
       for (const StateSlot& slot : slots) {
         const at::Tensor tensor = find_state(given[at], slot.name);
         TORCH_CHECK_VALUE(tensor.defined(), "the state to import lacks '", slot.name, "' of parameter ", at, ", which ",
-                          who, " keeps with these options: export from an optimizer of the same kind and options");
+                          optimizer,
+                          " keeps with these options: export from an optimizer of the same kind and options");
         TORCH_CHECK_VALUE(tensor.sizes().equals(slot.sizes), "the state '", slot.name, "' of parameter ", at,
-                          " to import has shape ", tensor.sizes(), ", but ", who, " expects ",
+                          " to import has shape ", tensor.sizes(), ", but ", optimizer, " expects ",
                           at::IntArrayRef(slot.sizes));
         copies[at].push_back(
             {std::string(slot.name), tensor.detach().to(slot.options, /*non_blocking=*/false, /*copy=*/true)});
@@ -74,7 +75,7 @@ std::vector<Optimizer::ParameterState> Optimizer::checked_copies(const Optimizer
       for (const NamedState& entry : given[at]) {
         const bool known =
             std::any_of(slots.begin(), slots.end(), [&](const auto& slot) { return slot.name == entry.name; });
-        TORCH_CHECK_VALUE(known, "the state to import has '", entry.name, "' of parameter ", at, ", which ", who,
+        TORCH_CHECK_VALUE(known, "the state to import has '", entry.name, "' of parameter ", at, ", which ", optimizer,
                           " does not keep with these options: export from an optimizer of the same kind and options");
       }
     }
