@@ -20,7 +20,7 @@ inline std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-/// One training: a line of `key=value` words. tests/python/fsdp_cases.py has the lines.
+/// One training: a line of `key=value` words. tests/python/support/fsdp_cases.py has the lines.
 class Case {
  public:
   explicit Case(std::string line) : line_(std::move(line)) {

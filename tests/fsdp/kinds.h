@@ -10,8 +10,8 @@
 #include "fsdp/llama.h"
 #include "fsdp/models.h"
 
-/// Builds, names and feeds the models of the scenarios: NetworkCase and GPTCase of tests/python/fsdp_models.py,
-/// LlamaCase of tests/python/fsdp_llama.py.
+/// Builds, names and feeds the models of the scenarios: NetworkCase and GPTCase of
+/// tests/python/programs/models/fsdp_models.py, LlamaCase of tests/python/programs/models/fsdp_llama.py.
 namespace plimsoll::scenarios {
 
 /// Doubles between -1/4 and 1/4 that look random and are the same in every language.

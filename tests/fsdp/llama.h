@@ -12,8 +12,8 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// The model of tests/python/fsdp_llama.py, statement by statement, so that tensors are allocated and freed at the same
-/// points.
+/// The model of tests/python/programs/models/fsdp_llama.py, statement by statement, so that tensors are allocated and
+/// freed at the same points.
 namespace plimsoll::scenarios {
 
 inline nn::Linear without_bias(int in, int out) { return nn::Linear(torch::nn::LinearOptions(in, out).bias(false)); }

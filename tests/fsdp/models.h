@@ -12,8 +12,8 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// The models of tests/python/fsdp_models.py, statement by statement, so that tensors are allocated and freed at the
-/// same points.
+/// The models of tests/python/programs/models/fsdp_models.py, statement by statement, so that tensors are allocated and
+/// freed at the same points.
 namespace plimsoll::scenarios {
 
 /// A block of the network. `spare` is a layer that forward uses only on request.

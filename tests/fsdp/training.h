@@ -24,7 +24,7 @@
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/sgd.h"
 
-/// Training of a case under FSDP, like tests/python/fsdp_training.py with torch's.
+/// Training of a case under FSDP, like tests/python/programs/fsdp_training.py with torch's.
 namespace plimsoll::scenarios {
 
 using Named = std::pair<std::string, at::Tensor>;

@@ -10,7 +10,7 @@
 
 namespace test_adam {
 
-// Numbers and allocations are compared with torch.optim in tests/python/test_nn_optim.py.
+// Numbers and allocations are compared with torch.optim in tests/python/nn/test_nn_optim.py.
 
 using namespace plimsoll::nn;
 

@@ -9,7 +9,7 @@
 
 namespace test_clip_grad_norm {
 
-// Numbers and allocations are compared with torch.nn.utils in tests/python/test_nn_optim.py.
+// Numbers and allocations are compared with torch.nn.utils in tests/python/nn/test_nn_optim.py.
 
 using namespace plimsoll::nn;
 

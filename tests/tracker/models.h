@@ -11,7 +11,7 @@
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 
-/// The models of tests/python/tracker_scenarios.py, statement by statement, so that tensors live and die alike.
+/// The models of tests/python/programs/tracker_scenarios.py, statement by statement: tensors have equal lifetimes.
 
 namespace plimsoll::models {
 

@@ -1,6 +1,6 @@
 // Prints the allocations and frees of training under FSDP on the pretend GPU, as one rank of many: for each case on
-// standard input one line of JSON, like tests/python/fsdp_memory.py for Python's FSDP2. test_fsdp_memory.py compares
-// the two.
+// standard input one line of JSON, like tests/python/programs/fsdp_memory.py for Python's FSDP2. test_fsdp_memory.py
+// compares the two.
 
 #include <ATen/Functions.h>
 

@@ -1,6 +1,6 @@
 // One rank of training under FSDP over gloo, for each case on standard input; prints its values as one JSON object.
-// test_fsdp_numbers.py compares it with Python's FSDP2 (tests/python/fsdp_numbers.py). The rank, the world size and the
-// store's address come from torchrun's variables. `--values` prints the numbers beside their checksums.
+// test_fsdp_numbers.py compares it with Python's FSDP2 (tests/python/programs/fsdp_numbers.py). The rank, the world
+// size and the store's address come from torchrun's variables. `--values` prints the numbers beside their checksums.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
 // Records the work on the streams of the pretend GPU in training under FSDP, as one rank of many. For each case on
 // standard input: one file per phase in the given folder, and the phases' names as a line of JSON.
-// tests/python/fsdp_overlap.py does the same for Python's FSDP2; test_fsdp_overlap.py compares the two.
+// tests/python/programs/fsdp_overlap.py does the same for Python's FSDP2; test_fsdp_overlap.py compares the two.
 
 #include <exception>
 #include <iostream>

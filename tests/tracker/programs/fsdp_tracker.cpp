@@ -1,5 +1,5 @@
 // The answers of FSDPMemTracker for one training step on the pretend GPU, as one rank of many, for each case on
-// standard input: one line of JSON each, in the form of tests/python/fsdp_tracker.py, which asks torch's own.
+// standard input: one line of JSON each, in the form of tests/python/programs/fsdp_tracker.py, which asks torch's own.
 // test_fsdp_tracker.py compares the two.
 
 #include <ATen/Functions.h>

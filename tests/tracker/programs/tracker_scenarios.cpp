@@ -1,5 +1,6 @@
 // One training step under MemTracker for each case on standard input ("MODEL OPTIMIZER DEVICE"); what it saw as JSON.
-// tests/python/test_tracker_parity.py compares it with torch's own MemTracker around the same step in Python.
+// tests/python/trackers/test_cpp_tracker_against_torch.py compares it with torch's own MemTracker around the same step
+// in Python.
 #include <ATen/Functions.h>
 
 #include <algorithm>
