@@ -22,8 +22,8 @@ AddressSpace::AddressSpace(Bytes bytes, Bytes least) {
     next_ = base_;
     return;
   }
-  throw InvalidArgument("cannot reserve " + format_bytes(least) +
-                        " of addresses for a pretend GPU: raise the limit on virtual memory (ulimit -v unlimited)");
+  throw SystemError("cannot reserve " + format_bytes(least) + " of addresses for a pretend GPU", errno,
+                    "; raise the limit on virtual memory (ulimit -v unlimited)");
 }
 
 AddressSpace::~AddressSpace() { munmap(reinterpret_cast<void*>(base_), bytes_); }
