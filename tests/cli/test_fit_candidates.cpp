@@ -40,10 +40,9 @@ TEST_CASE("sequences are multiples of 128, and not longer than the positions tha
   CHECK(rotary.note == "Only multiples of 128 were tried.");
   const FitField learnt = field({.search = Search::kSeqLen, .multiple = 300}, {}, "gpt2");
   CHECK(values(learnt) == Values{300, 600, 900});
-  CHECK(
-      learnt.note ==
-      "Nothing above 900 can be tried: --seq-len 1200 is longer than the 1024 positions that the model learns: give at "
-      "most that. Only multiples of 300 were tried.");
+  CHECK(learnt.note ==
+        "Nothing above 900 can be tried: --seq-len 1200 is longer than the 1024 positions that the model learns. "
+        "Only multiples of 300 were tried.");
 }
 
 TEST_CASE("GPUs are each number of one machine, then whole machines") {
@@ -65,7 +64,7 @@ TEST_CASE("a search with nothing to try is refused") {
                        "--limit 100 is below the first value to try, 128: give a larger one, or a smaller --multiple",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kGpus, .limit = 4}, {.rank = 9}),
-                       "no number of GPUs up to 4 will do: --rank 9 is none of the 4 ranks of --gpus: give 0 to 3",
+                       "no number of GPUs up to 4 will do: --rank 9 does not exist: the ranks of --gpus 4 are 0 to 3",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kGpus, .limit = 1 << 21}),
                        "--limit of GPUs is 1048576 at most, found 2097152", InvalidArgument);

@@ -111,7 +111,7 @@ TEST_CASE("wrong input is refused before anything is started or written") {
   refuse({"plan", "llama3-8b", "--gpu-memory", "1MiB"},
          "--gpu-memory 1.00 MiB does not even hold the context of a process");
   refuse({"plan", "llama3-8b", "--checkpoint", "ful"}, "did you mean full?");
-  refuse({"plan", "llama3-8b", "--rank", "8"}, "--rank 8 is none of the 8 ranks");
+  refuse({"plan", "llama3-8b", "--rank", "8"}, "--rank 8 does not exist: the ranks of --gpus 8 are 0 to 7");
   const std::string file = (folder.path() / "j.toml").string();
   std::ofstream(file) << "gpus = 16\n";
   refuse({"plan", "--job", file}, "no MODEL given, and " + file + " names none: write model = \"llama3-8b\" in it");

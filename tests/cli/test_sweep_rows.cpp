@@ -58,8 +58,8 @@ TEST_CASE("a sweep of nothing, or of nothing that can be run, is refused") {
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(
       sweep({{"gpus", "2,4"}, {"rank", "7"}}),
-      "not one of the 2 combinations can be run; the first: --rank 7 is none of the 2 ranks of --gpus: "
-      "give 0 to 1",
+      "not one of the 2 combinations can be run; the first: --rank 7 does not exist: the ranks of --gpus 2 "
+      "are 0 to 1",
       InvalidArgument);
   CHECK_THROWS_WITH_AS(sweep({{"batch", "1,x"}}), doctest::Contains("--batch expects a whole number"), InvalidArgument);
   CHECK_THROWS_WITH_AS(sweep({{"batch", "1..200"}, {"gpus", "1..200"}}),

@@ -43,19 +43,19 @@ TEST_CASE("wrong values of an axis are refused") {
   CHECK(complaint("batch", "1,x") == "--batch expects a whole number from 1 to 2147483647, found 'x'");
   CHECK(complaint("batch", "0..2").starts_with("--batch expects a whole number from 1"));
   CHECK(complaint("batch", "1,,2") ==
-        "--batch expects values with commas between, as in 1,2,4, found nothing at one place of '1,,2'");
-  CHECK(complaint("keep-logits", "").starts_with("--keep-logits expects values with commas between"));
-  CHECK(complaint("batch", "8..1") == "--batch '8..1': a range goes up, as in 1..8");
-  CHECK(complaint("batch", "..8").starts_with("--batch '..8': its first expects a whole number"));
-  CHECK(complaint("batch", "1..").starts_with("--batch '1..': its last expects a whole number"));
+        "--batch expects values separated by commas, as in 1,2,4, found an empty value in '1,,2'");
+  CHECK(complaint("keep-logits", "").starts_with("--keep-logits expects values separated by commas"));
+  CHECK(complaint("batch", "8..1") == "--batch '8..1': the first value must not be above the last, as in 1..8");
+  CHECK(complaint("batch", "..8").starts_with("--batch '..8': the first value expects a whole number"));
+  CHECK(complaint("batch", "1..").starts_with("--batch '1..': the last value expects a whole number"));
   CHECK(complaint("batch", "1..8*1") ==
-        "--batch '1..8*1': its factor expects a whole number from 2 to 2147483647, found '1': that is too small");
-  CHECK(complaint("rank", "0..8*2") == "--rank '0..8*2': 0 times anything stays 0: begin at 1");
+        "--batch '1..8*1': the factor expects a whole number from 2 to 2147483647, found '1': that is too small");
+  CHECK(complaint("rank", "0..8*2") == "--rank '0..8*2': begin at 1, because 0 cannot be multiplied");
   CHECK(complaint("batch", "1..3,2") == "--batch has '2' twice");
   CHECK(complaint("param-dtype", "bf16,bfloat16") == "--param-dtype has 'bf16' twice");
-  CHECK(complaint("batch", "1..10001") == "--batch has more than 10000 values: a sweep takes no more");
-  CHECK(complaint("batch", "1..2147483647") == "--batch has more than 10000 values: a sweep takes no more");
-  CHECK(complaint("bach", "1") == "'bach' is no field of a job: did you mean batch?");
+  CHECK(complaint("batch", "1..10001") == "--batch has more than 10000 values, the limit of a sweep");
+  CHECK(complaint("batch", "1..2147483647") == "--batch has more than 10000 values, the limit of a sweep");
+  CHECK(complaint("bach", "1") == "a job has no field 'bach': did you mean batch?");
 }
 
 TEST_CASE("combinations go through all values, the last axis fastest") {
@@ -74,9 +74,9 @@ TEST_CASE("too many combinations, and a field twice, are refused") {
   CHECK(combinations(Job{}, std::vector<Axis>{wide}).size() == 10000);
   CHECK(message_of<InvalidArgument>([&] {
           combinations(Job{}, std::vector<Axis>{wide, parse_axis("rank", "0..9999"), parse_axis("gpus", "1..10000")});
-        }) == "the sweep has 10000 × 10000 × 10000 combinations, and 10000 are the most: give fewer values");
+        }) == "the sweep has 10000 × 10000 × 10000 combinations, and the limit is 10000: give fewer values");
   CHECK(message_of<InvalidArgument>([&] { combinations(Job{}, std::vector<Axis>{wide, wide}); }) ==
-        "--batch is swept twice: give all its values at once");
+        "--batch is given twice: give all values in one list");
 }
 
 }  // namespace test_axes

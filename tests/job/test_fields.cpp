@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::pair<std::string, std::vector<std::string>>> kOthers = {
     {"gpu", {"A100-40GB", "./mine.json"}},
     {"gpu-memory", {"80GiB", "85899345921", "1", "256TiB", "3MiB"}},
-    {"gpus", {"1", "2147483647"}},
+    {"gpus", {"1", "1048576"}},
     {"replicas", {"2"}},
     {"rank", {"0", "7"}},
     {"batch", {"3"}},
@@ -97,6 +97,8 @@ TEST_CASE("the table has every field of a job once, with its default in the help
 }
 
 TEST_CASE("other spellings mean the same") {
+  CHECK(with("reshard-after-forward", "true").reshard_after_forward.kind == Reshard::Kind::kAlways);
+  CHECK(with("reshard-after-forward", "false").reshard_after_forward.kind == Reshard::Kind::kNever);
   CHECK(with("param-dtype", "float16").param_dtype == Dtype::kFp16);
   CHECK(with("reduce-dtype", "BFloat16").reduce_dtype == Dtype::kBf16);
   CHECK(with("master-dtype", "float32").master_dtype == Dtype::kFp32);
@@ -119,7 +121,7 @@ TEST_CASE("the message for a wrong number says the range and the fix") {
   CHECK(complaint("batch", "-1") == expected + "'-1': that is too small");
   CHECK(complaint("batch", "2147483648") == expected + "'2147483648': that is too large");
   CHECK(complaint("batch", "99999999999999999999") == expected + "'99999999999999999999': that is too large");
-  CHECK(complaint("batch", "1e3") == expected + "'1e3': write all digits out, as in 1000");
+  CHECK(complaint("batch", "1e3") == expected + "'1e3': write all digits, as in 1000");
   CHECK(complaint("batch", "1.5") == expected + "'1.5': it must be whole");
   for (const char* text : {"", "four", "+4", " 4", "4 ", "0x10", "1_000", "-", "1e", "nan", "1e999"}) {
     CHECK(complaint("batch", text) == expected + "'" + text + "'");
@@ -138,6 +140,10 @@ TEST_CASE("the message for a wrong word lists the known words and the nearest") 
         "--gpu-memory expects an amount of memory above 0 and at most 256TiB, found '0GiB'");
   CHECK(complaint("gpu-memory", "257TiB") ==
         "--gpu-memory expects an amount of memory above 0 and at most 256TiB, found '257TiB'");
+  CHECK(complaint("gpu-memory", "9999999TiB") ==
+        "--gpu-memory expects an amount of memory above 0 and at most 256TiB, found '9999999TiB'");
+  CHECK(complaint("gpu-memory", "99999999999999999999999") ==
+        "--gpu-memory expects an amount of memory above 0 and at most 256TiB, found '99999999999999999999999'");
   CHECK(complaint("keep-logits", "ture") == "--keep-logits expects true or false, found 'ture': did you mean true?");
   CHECK(complaint("keep-logits", "perhaps") == "--keep-logits expects true or false, found 'perhaps'");
   CHECK(complaint("param-dtype", "bf1") == "--param-dtype expects bf16, fp16 or fp32, found 'bf1': did you mean bf16?");
@@ -159,11 +165,20 @@ TEST_CASE("the message for a wrong word lists the known words and the nearest") 
   for (const char* text : {"none", "-1", "inf", "nan", "0", "x"}) {
     if (std::string(text) == "none") continue;
     CHECK(complaint("clip-grad-norm", text) ==
-          "--clip-grad-norm (or none) expects a number above 0, found '" + std::string(text) + "'");
+          "--clip-grad-norm expects a number above 0, or none, found '" + std::string(text) + "'");
   }
 }
 
-TEST_CASE("the message for a wrong --checkpoint lists its forms") {
+TEST_CASE("a number of GPUs and the name of a GPU are not confused") {
+  CHECK(complaint("gpu", "8") == "--gpu expects the name of a GPU, found '8': for the number of GPUs give --gpus 8");
+  CHECK(complaint("gpus", "H100-80GB") ==
+        "--gpus expects a number of GPUs, found 'H100-80GB': for the name of the GPU give --gpu H100-80GB");
+  CHECK(complaint("gpus", "1048577") ==
+        "--gpus expects a whole number from 1 to 1048576, found '1048577': that is too large");
+  CHECK(complaint("gpus", "many") == "--gpus expects a whole number from 1 to 1048576, found 'many'");
+}
+
+TEST_CASE("an unknown form of checkpointing is refused with the known forms") {
   const std::string forms =
       "--checkpoint expects none, full, selective, every:K, selective:every:K or ranges as in "
       "full@0-15+selective@16-23, found ";
@@ -177,7 +192,7 @@ TEST_CASE("the message for a wrong --checkpoint lists its forms") {
   CHECK(complaint("checkpoint", "full@3-1") ==
         "--checkpoint expects the first block of a range before its last, found 'full@3-1'");
   CHECK(complaint("checkpoint", "full@0-1+") ==
-        "--checkpoint expects ranges of blocks as in full@0-15+selective@16-23, found '', which has no '@'");
+        "--checkpoint expects ranges of blocks as in full@0-15+selective@16-23, found ''");
 }
 
 TEST_CASE("ranges and every:K select the checkpointed blocks") {
@@ -197,10 +212,10 @@ TEST_CASE("ranges and every:K select the checkpointed blocks") {
 
 TEST_CASE("the message for an unknown field names the nearest fields, or all") {
   CHECK(message_of<InvalidArgument>([] { find_field("batchsize"); }) ==
-        "'batchsize' is no field of a job: did you mean batch?");
+        "a job has no field 'batchsize': did you mean batch?");
   CHECK(message_of<InvalidArgument>([] {
           find_field("zzzzzzzzzzzz");
-        }).starts_with("'zzzzzzzzzzzz' is no field of a job: there are model, gpu, gpu-memory, "));
+        }).starts_with("a job has no field 'zzzzzzzzzzzz': its fields are model, gpu, gpu-memory, "));
 }
 
 TEST_CASE("a typed value of another type is refused") {
@@ -210,7 +225,7 @@ TEST_CASE("a typed value of another type is refused") {
   };
   CHECK(refused("batch", "4") == "'batch' must be a whole number, without quotes, found the text '4'");
   CHECK(refused("batch", 4.0) == "'batch' must be a whole number, without quotes, found 4");
-  CHECK(refused("batch", nullptr) == "'batch' must be N: it cannot be absent, found null");
+  CHECK(refused("batch", nullptr) == "'batch' must be N, found null");
   CHECK(refused("keep_logits", "true") == "'keep_logits' must be true or false, without quotes, found the text 'true'");
   CHECK(refused("clip-grad-norm", true) == "'clip_grad_norm' must be a number, or \"none\", found true");
   CHECK(refused("clip-grad-norm", "1.0") == "'clip_grad_norm' must be a number, or \"none\", found the text '1.0'");

@@ -81,7 +81,7 @@ TEST_CASE("paths are relative to the file; names stay") {
 }
 
 TEST_CASE("the message for a wrong field of our form has its line") {
-  CHECK(complaint("\nbatchsize = 1") == ":2: 'batchsize' is no field of a job: did you mean batch?");
+  CHECK(complaint("\nbatchsize = 1") == ":2: a job has no field 'batchsize': did you mean batch?");
   CHECK(complaint("batch = \"4\"") == ":1: 'batch' must be a whole number, without quotes, found the text '4'");
   CHECK(complaint("batch = 0") ==
         ":1: --batch expects a whole number from 1 to 2147483647, found '0': that is too small");

@@ -8,7 +8,7 @@
 namespace plimsoll::job {
 namespace {
 
-/// Adds a value as the field writes it, so that two spellings of one are found out.
+/// Adds a value as the field writes it, so that two spellings of one value are equal.
 void add(Axis& axis, const std::string& text) {
   Job scratch;
   axis.field->set(scratch, text);
@@ -16,7 +16,7 @@ void add(Axis& axis, const std::string& text) {
   axis.values.push_back(value);
   if (axis.values.size() > kMostCombinations) {
     throw InvalidArgument(axis.field->flag() + " has more than " + std::to_string(kMostCombinations) +
-                          " values: a sweep takes no more");
+                          " values, the limit of a sweep");
   }
 }
 
@@ -24,12 +24,12 @@ void add(Axis& axis, const std::string& text) {
 void add_range(Axis& axis, std::string_view text, std::size_t dots) {
   const std::string what = axis.field->flag() + " " + in_quotes(text) + ":";
   const std::size_t star = std::min(text.find('*', dots), text.size());
-  const std::int64_t first = parse_whole(what + " its first", text.substr(0, dots), 0);
-  const std::int64_t last = parse_whole(what + " its last", text.substr(dots + 2, star - dots - 2), 0);
-  const std::int64_t factor = star == text.size() ? 1 : parse_whole(what + " its factor", text.substr(star + 1), 2);
-  if (last < first) throw InvalidArgument(what + " a range goes up, as in 1..8");
-  if (first == 0 && factor > 1) throw InvalidArgument(what + " 0 times anything stays 0: begin at 1");
-  // Below 2^31 × 2^31 all along.
+  const std::int64_t first = parse_whole(what + " the first value", text.substr(0, dots), 0);
+  const std::int64_t last = parse_whole(what + " the last value", text.substr(dots + 2, star - dots - 2), 0);
+  const std::int64_t factor = star == text.size() ? 1 : parse_whole(what + " the factor", text.substr(star + 1), 2);
+  if (last < first) throw InvalidArgument(what + " the first value must not be above the last, as in 1..8");
+  if (first == 0 && factor > 1) throw InvalidArgument(what + " begin at 1, because 0 cannot be multiplied");
+  // Never above 2^31 × 2^31.
   for (std::int64_t value = first; value <= last; value = factor > 1 ? value * factor : value + 1) {
     add(axis, std::to_string(value));
   }
@@ -53,7 +53,7 @@ Axis parse_axis(std::string_view field, std::string_view text) {
     const std::string_view one = text.substr(begin, end - begin);
     if (one.empty()) {
       throw InvalidArgument(axis.field->flag() +
-                            " expects values with commas between, as in 1,2,4, found nothing at one place of " +
+                            " expects values separated by commas, as in 1,2,4, found an empty value in " +
                             in_quotes(text));
     }
     const std::size_t dots = one.find("..");
@@ -74,7 +74,7 @@ std::vector<Job> combinations(const Job& base, std::span<const Axis> axes) {
   for (std::size_t index = 0; index < axes.size(); ++index) {
     for (std::size_t before = 0; before < index; ++before) {
       if (axes[before].field == axes[index].field) {
-        throw InvalidArgument(axes[index].field->flag() + " is swept twice: give all its values at once");
+        throw InvalidArgument(axes[index].field->flag() + " is given twice: give all values in one list");
       }
     }
     // Each factor is at most kMostCombinations, so the product of the two fits.
@@ -82,8 +82,8 @@ std::vector<Job> combinations(const Job& base, std::span<const Axis> axes) {
     product += (index == 0 ? "" : " × ") + std::to_string(axes[index].values.size());
   }
   if (count > kMostCombinations) {
-    throw InvalidArgument("the sweep has " + product + " combinations, and " + std::to_string(kMostCombinations) +
-                          " are the most: give fewer values");
+    throw InvalidArgument("the sweep has " + product + " combinations, and the limit is " +
+                          std::to_string(kMostCombinations) + ": give fewer values");
   }
   std::vector<Job> jobs = {base};
   for (const Axis& axis : axes) {

@@ -16,17 +16,16 @@ inline constexpr std::size_t kMostCombinations = 10'000;
 /// A field and the values that a sweep gives it.
 struct Axis {
   const Field* field = nullptr;
-  std::vector<std::string> values = {};  ///< As Field::get writes them; none twice.
+  std::vector<std::string> values = {};  ///< As Field::get writes them, each once.
 };
 
-/// Values are separated by commas, or by semicolons where there are any: "none,selective,full". Whole numbers may be
-/// ranges too: "1..8", or "1..64*2" for each twice the one before. --alloc-conf has commas of its own, and is split at
-/// semicolons only.
-/// Throws InvalidArgument that names the field for values it does not take, a range that is empty, a value that is
-/// there twice, and more than kMostCombinations.
+/// Values are separated by commas, or by semicolons if the text has any: "none,selective,full". Whole numbers may be
+/// ranges: "1..8", or "1..64*2" (doubling). Values of --alloc-conf contain commas, so only semicolons separate them.
+/// Throws InvalidArgument with the field for a wrong value, an empty range, a value that is given twice, and more than
+/// kMostCombinations values.
 Axis parse_axis(std::string_view field, std::string_view text);
 
-/// `base` with each value of each axis, the last axis fastest; `base` itself where there are no axes.
+/// `base` with each value of each axis, the last axis fastest; only `base` if there are no axes.
 /// Throws InvalidArgument for two axes of one field, and for more than kMostCombinations.
 std::vector<Job> combinations(const Job& base, std::span<const Axis> axes);
 

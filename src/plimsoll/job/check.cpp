@@ -23,7 +23,7 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 
 bool learns_positions(const Architecture& a) { return a.rope_theta == 0; }
 
-/// Those between 1 and the number; a few where there are many.
+/// The divisors between 1 and `number`, at most twelve.
 std::string divisors(std::int64_t number) {
   constexpr std::size_t kMost = 12;
   std::set<std::int64_t> found;
@@ -48,14 +48,14 @@ void check_counts(const Job& job) {
 
 void check_ranks(const Job& job) {
   if (job.gpus > kMostGpus) {
-    refuse("--gpus " + text(job.gpus) + " is more than there are anywhere: give at most " + text(kMostGpus));
+    refuse("--gpus " + text(job.gpus) + " is too many: give at most " + text(kMostGpus));
   }
   if (job.gpus % job.replicas != 0) {
     refuse("--replicas " + text(job.replicas) + " does not divide --gpus " + text(job.gpus) +
            ": each replica is sharded over gpus / replicas GPUs");
   }
   if (job.rank < 0 || job.rank >= job.gpus) {
-    refuse("--rank " + text(job.rank) + " is none of the " + text(job.gpus) + " ranks of --gpus: give 0 to " +
+    refuse("--rank " + text(job.rank) + " does not exist: the ranks of --gpus " + text(job.gpus) + " are 0 to " +
            text(job.gpus - 1));
   }
 }
@@ -65,13 +65,11 @@ void check_reshard(const Job& job, std::int64_t shards) {
   const std::int64_t ranks = job.reshard_after_forward.ranks;
   if (ranks > 1 && ranks < shards && shards % ranks == 0) return;
   const std::string possible = divisors(shards);
-  refuse("--reshard-after-forward " + text(ranks) + " must divide the " + text(shards) +
-         " GPUs that share the parameters (gpus / replicas), and lie between 1 and that: " +
-         (possible.empty() ? "there is no such number, give auto, always or never" : "give " + possible));
+  refuse("--reshard-after-forward " + text(ranks) + " must divide gpus / replicas = " + text(shards) +
+         ", and be above 1 and below it: give " + (possible.empty() ? "auto, always or never" : possible));
 }
 
-/// No parameter of the model has more rows; fused projections are counted for every family, which errs to the safe
-/// side.
+/// At least as many as any parameter has; for every family as if its projections were fused.
 std::int64_t most_rows(const Architecture& a) {
   std::int64_t rows = std::max({a.vocabulary, a.dim, 2 * a.hidden, (a.heads + 2 * a.kv_heads) * a.head_dim});
   if (a.experts) rows = std::max({rows, a.experts->count, 2 * a.experts->hidden});
@@ -81,21 +79,20 @@ std::int64_t most_rows(const Architecture& a) {
 void check_shards(std::int64_t shards, const Architecture& a) {
   if (shards <= most_rows(a)) return;
   refuse(
-      "the parameters are shared by " + text(shards) + " GPUs (gpus / replicas), and none has more than " +
-      text(most_rows(a)) +
-      " rows: FSDP2 shards dimension 0, so some GPUs would have nothing at all. Use fewer --gpus or more --replicas");
+      "gpus / replicas = " + text(shards) + " GPUs are more than the " + text(most_rows(a)) +
+      " rows of the largest parameter: FSDP2 shards dimension 0, so some GPUs would hold nothing. Give fewer --gpus or "
+      "more --replicas");
 }
 
-/// Fewer experts than GPUs to share them are split along their width, which must be even.
+/// If there are more GPUs than experts, each expert is split along its width, into equal parts.
 void check_experts(std::int64_t shards, const Architecture& a) {
   if (!a.experts || shards <= a.experts->count) return;
   const std::int64_t hidden = a.experts->hidden;
   if (hidden % shards == 0 && a.dim % shards == 0) return;
-  refuse("the " + text(a.experts->count) + " experts are fewer than the " + text(shards) +
-         " GPUs that share the parameters (gpus / replicas), and their width " + text(hidden) + " or the hidden size " +
-         text(a.dim) +
-         " cannot be split evenly over so many: give --gpus and --replicas so that gpus / replicas is at most " +
-         text(a.experts->count) + " or divides both");
+  refuse("gpus / replicas = " + text(shards) + " GPUs are more than the " + text(a.experts->count) +
+         " experts, and do not divide the experts' width " + text(hidden) + " and the hidden size " + text(a.dim) +
+         ": give --gpus and --replicas so that gpus / replicas is at most " + text(a.experts->count) +
+         " or divides both");
 }
 
 void check_optimizer(const Job& job) {
@@ -107,8 +104,8 @@ void check_optimizer(const Job& job) {
 void check_alloc_conf(const Job& job) {
   if (job.alloc_conf && job.alloc_conf->find("backend:cudaMallocAsync") != std::string::npos) {
     refuse(
-        "--alloc-conf backend:cudaMallocAsync: plans read the books of PyTorch's own caching allocator, which that "
-        "leaves out; `plimsoll run` takes it");
+        "--alloc-conf backend:cudaMallocAsync: plans need the statistics of PyTorch's own caching allocator; `plimsoll "
+        "run` takes this backend");
   }
 }
 
@@ -116,9 +113,9 @@ void check_sequence(const Job& job, const Architecture& a) {
   const std::int64_t tokens = sequence(job, a);
   if (learns_positions(a) && tokens > a.positions) {
     refuse("--seq-len " + text(tokens) + " is longer than the " + text(a.positions) +
-           " positions that the model learns: give at most that");
+           " positions that the model learns");
   }
-  // What one tensor has at most, in fp32: logits, or the widest activation.
+  // The largest tensor, in fp32: the logits, or the widest activation.
   std::pair<std::int64_t, const char*> widest{a.vocabulary, "vocabulary"};
   widest = std::max(widest, {a.dim, "hidden size"});
   widest = std::max(widest, {a.hidden, "feed-forward width"});
@@ -128,8 +125,7 @@ void check_sequence(const Job& job, const Architecture& a) {
   if (__builtin_mul_overflow(job.batch, tokens, &bytes) || __builtin_mul_overflow(bytes, widest.first, &bytes) ||
       bytes >= (std::int64_t{1} << 60)) {
     refuse("--batch " + text(job.batch) + " × sequence " + text(tokens) + " × " + widest.second + " " +
-           text(widest.first) +
-           " × 4 bytes is beyond 2^62 bytes: no machine holds that tensor, give a smaller --batch " + "or --seq-len");
+           text(widest.first) + " × 4 bytes is beyond 2^62 bytes: give a smaller --batch or --seq-len");
   }
 }
 
@@ -139,12 +135,12 @@ void check_checkpoint(const Job& job, const Architecture& a) {
   const auto written = [](const Checkpoint::Range& range) { return text_of(Checkpoint{.ranges = {range}}); };
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     if (ranges[index].first < 0 || ranges[index].last >= a.blocks) {
-      refuse("--checkpoint " + written(ranges[index]) + " names blocks that are not there: the model has blocks 0 to " +
+      refuse("--checkpoint " + written(ranges[index]) + " names blocks that do not exist: the model has blocks 0 to " +
              text(a.blocks - 1));
     }
     if (index > 0 && ranges[index].first <= ranges[index - 1].last) {
       refuse("--checkpoint has ranges that overlap: " + written(ranges[index - 1]) + " and " + written(ranges[index]) +
-             ". Each block can be in one only");
+             ". Each block can be in one range");
     }
   }
   if (ranges.empty() && job.checkpoint.kind != CheckpointKind::kNone && job.checkpoint.every > a.blocks) {
@@ -173,11 +169,11 @@ void check(const Job& job, const Architecture& architecture) {
   check_alloc_conf(job);
   if (job.accum_no_sync && job.grad_accum < 2) {
     refuse("--accum-no-sync needs --grad-accum of 2 or more, found " + text(job.grad_accum) +
-           ": with one backward a step there is nothing to put off");
+           ": a step with one backward pass has nothing to postpone");
   }
   if (job.wrap.blocks > architecture.blocks) {
     refuse("--wrap blocks:" + text(job.wrap.blocks) + " is beyond the model's " + text(architecture.blocks) +
-           " blocks: give root for one unit of all");
+           " blocks: for one unit give root");
   }
   check_checkpoint(job, architecture);
 }

@@ -7,17 +7,17 @@
 
 namespace plimsoll::job {
 
-/// The sequence length of a job: the one given; else 8192, or the model's positions where it learns fewer.
+/// The sequence length of a job. The default is 8192, or the model's limit if it learns fewer positions.
 std::int64_t sequence(const Job& job, const architecture::Architecture& architecture);
 
-/// More are nowhere, and what is made for each rank would fill the machine.
+/// More GPUs than any cluster has; the data of each rank must fit in this machine's memory.
 inline constexpr std::int64_t kMostGpus = std::int64_t{1} << 20;
 
-/// Whether FSDP2 holds the parameters. Offloading is FSDP2's too: one GPU that offloads is a mesh of one.
+/// Whether FSDP2 shards the parameters. Offloading needs FSDP2 too: one GPU is then a mesh of one.
 bool is_sharded(const Job& job);
 
-/// Throws InvalidArgument where the parts of a job contradict each other or the model. The message names the flags, the
-/// numbers and what would do.
+/// Throws InvalidArgument if the fields of a job contradict each other or the model. The message names the flags, their
+/// values and valid ones.
 void check(const Job& job, const architecture::Architecture& architecture);
 
 }  // namespace plimsoll::job

@@ -7,6 +7,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/nearest.h"
+#include "plimsoll/job/check.h"
 #include "plimsoll/job/spellings.h"
 #include "plimsoll/job/values.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using Kind = Field::Kind;
 
-/// What a field of the table is made of, beside how it is read and written.
+/// The texts of a row.
 struct Label {
   std::string name;
   std::string form;
@@ -31,10 +32,10 @@ Field base(Label label, Kind kind) {
   return field;
 }
 
-Field count(Label label, std::int64_t Job::* member, std::int64_t least = 1) {
+Field count(Label label, std::int64_t Job::* member, std::int64_t least = 1, std::int64_t most = kMostOfAnything) {
   Field field = base(std::move(label), Kind::kInteger);
   field.set = [=, flag = field.flag()](Job& job, std::string_view text) {
-    job.*member = parse_whole(flag, text, least);
+    job.*member = parse_whole(flag, text, least, most);
   };
   field.get = [=](const Job& job) { return std::to_string(job.*member); };
   field.value = [=](const Job& job) -> Value { return job.*member; };
@@ -49,7 +50,7 @@ Field flag(Label label, bool Job::* member) {
   return field;
 }
 
-/// Anything that is written as a word of its own.
+/// A field with named choices.
 template <class Choice>
 Field choice(Label label, Choice Job::* member, Choice (*parse)(const std::string&, std::string_view)) {
   Field field = base(std::move(label), Kind::kWord);
@@ -75,7 +76,7 @@ Field text(Label label, std::string Job::* member) {
   return field;
 }
 
-/// Makes a field of one that is given by `set` and written by `write` where it is there.
+/// Completes a field that may be absent: `field` has its `set`, and `write` makes text of its value.
 template <class T>
 Field maybe(Field field, std::optional<T> Job::* member, std::string (*write)(const T&)) {
   field.optional = true;
@@ -96,15 +97,14 @@ Field maybe(Field field, std::optional<T> Job::* member, std::string (*write)(co
 }
 
 Field gpu_memory() {
-  Field field = base({"gpu-memory", "80GiB", "the card's memory instead of the profile's (default: the profile's)"},
-                     Kind::kBytes);
+  Field field = base({"gpu-memory", "80GiB", "memory of the GPU (default: the profile's)"}, Kind::kBytes);
   field.set = [](Job& job, std::string_view text) { job.gpu_memory = parse_memory("--gpu-memory", text); };
   return maybe<Bytes>(std::move(field), &Job::gpu_memory, [](const Bytes& bytes) { return text_of_memory(bytes); });
 }
 
 Field seq_len() {
   Field field =
-      base({"seq-len", "N", "tokens of a sequence (default: 8192, or the model's positions where it learns them)"},
+      base({"seq-len", "N", "tokens in a sequence (default: 8192, or the model's limit if it learns fewer positions)"},
            Kind::kInteger);
   field.set = [](Job& job, std::string_view text) { job.seq_len = parse_whole("--seq-len", text, 1); };
   return maybe<std::int64_t>(std::move(field), &Job::seq_len, [](const std::int64_t& n) { return std::to_string(n); });
@@ -112,74 +112,104 @@ Field seq_len() {
 
 Field clip_grad_norm() {
   Field field =
-      base({"clip-grad-norm", "NORM|none", "clip gradients to this norm, or none: do not (default: 1)"}, Kind::kReal);
+      base({"clip-grad-norm", "NORM|none", "clip gradients to this norm; none: do not clip (default: 1)"}, Kind::kReal);
   field.set = [](Job& job, std::string_view text) {
     if (lower(text) == "none") {
       job.clip_grad_norm.reset();
     } else {
-      job.clip_grad_norm = parse_positive("--clip-grad-norm (or none)", text);
+      job.clip_grad_norm = parse_positive("--clip-grad-norm", text, "a number above 0, or none");
     }
   };
   field = maybe<double>(std::move(field), &Job::clip_grad_norm, [](const double& norm) { return text_of(norm); });
-  // Absence has a word of its own here, as it is not the default.
+  // The default is a norm, so absence needs a word.
   field.get = [](const Job& job) { return job.clip_grad_norm ? text_of(*job.clip_grad_norm) : "none"; };
   return field;
 }
 
 Field alloc_conf() {
-  Field field = base(
-      {"alloc-conf", "TEXT", "PYTORCH_ALLOC_CONF, as in expandable_segments:True (default: torch's own)"}, Kind::kWord);
+  Field field = base({"alloc-conf", "TEXT", "PYTORCH_ALLOC_CONF, such as expandable_segments:True (default: torch's)"},
+                     Kind::kWord);
   field.set = [](Job& job, std::string_view text) { job.alloc_conf = text; };
   return maybe<std::string>(std::move(field), &Job::alloc_conf, [](const std::string& conf) { return conf; });
 }
 
+/// --gpu and --gpus are one letter apart, so each names the other if the value is of the other's kind.
+Field gpu() {
+  Field field = text(
+      {"gpu", "NAME|FILE", "the GPU: a name that `plimsoll gpus` lists, or the path of a profile (default: H100-80GB)"},
+      &Job::gpu);
+  field.set = [set = field.set](Job& job, std::string_view value) {
+    if (!value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos) {
+      throw InvalidArgument("--gpu expects the name of a GPU, found " + in_quotes(value) +
+                            ": for the number of GPUs give --gpus " + std::string(value));
+    }
+    set(job, value);
+  };
+  return field;
+}
+
+Field gpus() {
+  Field field = count({"gpus", "N", "number of GPUs, with one rank each (default: 8)"}, &Job::gpus, 1, kMostGpus);
+  field.set = [set = field.set](Job& job, std::string_view value) {
+    const bool has_digit = value.find_first_of("0123456789") != std::string_view::npos;
+    if (has_digit && ((value[0] >= 'A' && value[0] <= 'Z') || (value[0] >= 'a' && value[0] <= 'z'))) {
+      throw InvalidArgument("--gpus expects a number of GPUs, found " + in_quotes(value) +
+                            ": for the name of the GPU give --gpu " + std::string(value));
+    }
+    set(job, value);
+  };
+  return field;
+}
+
 std::vector<Field> all_fields() {
   return {
-      text({"gpu", "NAME|FILE", "the card: a name of `plimsoll gpus`, or a profile (.json) (default: H100-80GB)"},
-           &Job::gpu),
+      gpu(),
       gpu_memory(),
-      count({"gpus", "N", "GPUs of the job, one rank each (default: 8)"}, &Job::gpus),
-      count({"replicas", "R", "HSDP: so many replicas, each sharded over gpus / R (default: 1, which is FSDP)"},
+      gpus(),
+      count({"replicas", "R", "HSDP: the number of replicas; each is sharded over gpus / R GPUs (default: 1, no HSDP)"},
             &Job::replicas),
-      count({"rank", "N", "the rank that is planned (default: 0)"}, &Job::rank, 0),
-      count({"batch", "N", "sequences for each GPU and forward (default: 1)"}, &Job::batch),
+      count({"rank", "N", "the rank to plan (default: 0)"}, &Job::rank, 0),
+      count({"batch", "N", "sequences of one GPU in one forward pass (default: 1)"}, &Job::batch),
       seq_len(),
-      count({"steps", "N", "steps to run; memory settles after the first (default: 2)"}, &Job::steps),
-      count({"grad-accum", "N", "forwards and backwards for each step (default: 1)"}, &Job::grad_accum),
-      flag({"accum-no-sync", "true|false", "reduce gradients in the last backward of a step only (default: false)"},
-           &Job::accum_no_sync),
-      choice<Dtype>({"param-dtype", "bf16|fp16|fp32", "what blocks compute in (default: bf16)"}, &Job::param_dtype,
-                    parse_dtype),
-      choice<Dtype>({"reduce-dtype", "bf16|fp16|fp32", "what gradients are reduced in (default: fp32)"},
+      count({"steps", "N", "training steps to run; memory is stable after the first (default: 2)"}, &Job::steps),
+      count({"grad-accum", "N", "forward and backward passes in one step (default: 1)"}, &Job::grad_accum),
+      flag(
+          {"accum-no-sync", "true|false", "reduce gradients only in the last backward pass of a step (default: false)"},
+          &Job::accum_no_sync),
+      choice<Dtype>({"param-dtype", "bf16|fp16|fp32", "compute dtype (default: bf16)"}, &Job::param_dtype, parse_dtype),
+      choice<Dtype>({"reduce-dtype", "bf16|fp16|fp32", "dtype of the gradient reduction (default: fp32)"},
                     &Job::reduce_dtype, parse_dtype),
       choice<Dtype>(
-          {"master-dtype", "bf16|fp16|fp32", "what the optimizer sees: sharded parameters and states (default: fp32)"},
+          {"master-dtype", "bf16|fp16|fp32", "dtype of the sharded parameters and optimizer states (default: fp32)"},
           &Job::master_dtype, parse_dtype),
-      choice<Reshard>({"reshard-after-forward", "auto|always|never|K",
-                       "free parameters after forward; auto: all but the root's, K: keep them sharded over K ranks "
-                       "(default: auto)"},
-                      &Job::reshard_after_forward, parse_reshard),
+      choice<Reshard>(
+          {"reshard-after-forward", "auto|always|never|K",
+           "free the gathered parameters after forward; auto: all but the root's; K: keep them sharded over "
+           "K ranks (default: auto)"},
+          &Job::reshard_after_forward, parse_reshard),
       flag({"keep-last-block", "true|false",
-            "do not free the last block after forward: backward needs it first (default: true)"},
+            "keep the last block gathered after forward, because backward needs it first (default: true)"},
            &Job::keep_last_block),
       choice<Wrap>({"wrap", "blocks|blocks:K|root",
-                    "what is gathered together: each block, K of them, or all (default: blocks)"},
+                    "FSDP units: one per block, one per K blocks, or the whole model (default: blocks)"},
                    &Job::wrap, parse_wrap),
-      choice<Checkpoint>({"checkpoint", "none|full|selective|every:K|RANGES",
-                          "activation checkpointing; ranges as in full@0-15+selective@16-23 (default: none)"},
-                         &Job::checkpoint, parse_checkpoint),
+      choice<Checkpoint>(
+          {"checkpoint", "none|full|selective|every:K|RANGES",
+           "activation checkpointing; every:K: every Kth block (selective:every:K too); ranges of blocks: "
+           "full@0-15+selective@16-23 (default: none)"},
+          &Job::checkpoint, parse_checkpoint),
       choice<OptimizerKind>({"optimizer", "adamw|adam|sgd", "the optimizer (default: adamw)"}, &Job::optimizer,
                             parse_optimizer),
-      choice<OptimizerImpl>({"optimizer-impl", "foreach|fused|forloop", "how it steps (default: foreach)"},
+      choice<OptimizerImpl>({"optimizer-impl", "foreach|fused|forloop", "torch's implementation (default: foreach)"},
                             &Job::optimizer_impl, parse_optimizer_impl),
-      choice<Offload>(
-          {"offload", "params|none", "keep sharded parameters, gradients and states on the CPU (default: none)"},
-          &Job::offload, parse_offload),
+      choice<Offload>({"offload", "params|none",
+                       "params: keep sharded parameters, gradients and states on the CPU (default: none)"},
+                      &Job::offload, parse_offload),
       clip_grad_norm(),
-      flag({"loss-fp32", "true|false", "cast logits to fp32 for the loss (default: true)"}, &Job::loss_fp32),
-      flag({"keep-logits", "true|false", "the loop holds logits until the next ones are there (default: false)"},
+      flag({"loss-fp32", "true|false", "cast the logits to fp32 for the loss (default: true)"}, &Job::loss_fp32),
+      flag({"keep-logits", "true|false", "keep the logits until the next forward pass ends (default: false)"},
            &Job::keep_logits),
-      choice<Norm>({"norm", "composite|fused", "norms as several operations or as one (default: composite)"},
+      choice<Norm>({"norm", "composite|fused", "compute norms in several operations or in one (default: composite)"},
                    &Job::norm, parse_norm),
       alloc_conf(),
   };
@@ -191,8 +221,8 @@ std::string with_dashes(std::string_view name) {
   return result;
 }
 
-/// What was found where another type was expected.
-std::string shown(const Value& value) {
+/// A value of the wrong type, for a message.
+std::string described(const Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
   if (const auto* number = std::get_if<double>(&value)) return text_of(*number);
@@ -234,17 +264,17 @@ const Field& find_field(std::string_view name) {
     names.push_back(field.name);
   }
   const std::string meant = did_you_mean(wanted, names);
-  throw InvalidArgument(in_quotes(name) + " is no field of a job" +
-                        (meant.empty() ? ": there are " + listed(names) : ": " + meant));
+  throw InvalidArgument("a job has no field " + in_quotes(name) + ": " +
+                        (meant.empty() ? "its fields are " + listed(names, " and ") : meant));
 }
 
 void set_value(Job& job, const Field& field, const Value& value) {
   const std::string what = "'" + field.key() + "'";
   const auto refuse = [&](const std::string& expected) {
-    throw InvalidArgument(what + " must be " + expected + ", found " + shown(value));
+    throw InvalidArgument(what + " must be " + expected + ", found " + described(value));
   };
   if (std::holds_alternative<std::nullptr_t>(value)) {
-    if (!field.optional) refuse(field.form + ": it cannot be absent");
+    if (!field.optional) refuse(field.form);
     return field.clear(job);
   }
   const auto* flag = std::get_if<bool>(&value);
@@ -264,7 +294,7 @@ void set_value(Job& job, const Field& field, const Value& value) {
     case Kind::kBytes:
       if (!whole && !word) refuse("an amount of memory, as in \"80GiB\"");
       break;
-    case Kind::kWord:  // A number too: ranks to reshard over.
+    case Kind::kWord:  // Or a number: the ranks of --reshard-after-forward.
       if (!whole && !word) refuse("a text in quotes (" + field.form + ")");
       break;
   }

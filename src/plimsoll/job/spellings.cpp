@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Each in the order of its enum.
+// Each in the order of its enumeration.
 const Words kDtypes = {"fp32", "bf16", "fp16", "float32", "bfloat16", "float16"};
 const Words kOptimizers = {"adamw", "adam", "sgd"};
 const Words kImpls = {"foreach", "fused", "forloop", "for-loop"};
@@ -38,7 +38,7 @@ Checkpoint::Range parse_range(const std::string& what, std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) {
     throw InvalidArgument(what + " expects ranges of blocks as in full@0-15+selective@16-23, found " + in_quotes(text) +
-                          ", which has no '@'");
+                          "");
   }
   Checkpoint::Range range{.kind = parse_kind(what, text.substr(0, at))};
   const std::string_view blocks = text.substr(at + 1);
@@ -55,8 +55,9 @@ Checkpoint::Range parse_range(const std::string& what, std::string_view text) {
 
 Reshard parse_reshard(const std::string& what, std::string_view text) {
   if (begins_with_digit(text)) return {Reshard::Kind::kToMesh, parse_whole(what, text, 2)};
-  static const Words kKinds = {"auto", "always", "never"};
-  return {static_cast<Reshard::Kind>(parse_word(what, text, kKinds, kReshardForms)), 0};
+  static const Words kWords = {"auto", "always", "never", "true", "false"};
+  const std::size_t word = parse_word(what, text, kWords, kReshardForms);
+  return {static_cast<Reshard::Kind>(word > 2 ? word - 2 : word), 0};
 }
 
 std::string text_of(const Reshard& reshard) {

@@ -6,17 +6,18 @@
 
 #include "plimsoll/job/job.h"
 
-/// How the choices of a job are written: each is read from text and written as text that is read back as itself.
-/// Reading throws InvalidArgument as values.h says.
+/// The texts of a job's choices: text_of writes a text that parses to the same value.
+/// Parsing throws InvalidArgument as values.h says.
 namespace plimsoll::job {
 
+/// Also true and false, as in fully_shard(reshard_after_forward=…).
 Reshard parse_reshard(const std::string& what, std::string_view text);
 std::string text_of(const Reshard& reshard);  ///< auto, always, never, or the number of ranks.
 
 Wrap parse_wrap(const std::string& what, std::string_view text);
 std::string text_of(const Wrap& wrap);  ///< blocks, blocks:K or root.
 
-/// Of blocks that are not in the model, and of ranges that overlap, check() complains.
+/// check() refuses blocks that the model does not have, and ranges that overlap.
 Checkpoint parse_checkpoint(const std::string& what, std::string_view text);
 /// none, full, selective, every:K, selective:every:K, or ranges: full@0-15+selective@16-23.
 std::string text_of(const Checkpoint& checkpoint);

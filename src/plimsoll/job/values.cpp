@@ -16,7 +16,7 @@ const std::vector<std::string> kBooleans = {"true", "false", "yes", "no", "on", 
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// What is wrong with a text that is no whole number of the range, and what to do.
+/// The reason for which `text` is not a whole number of the range.
 std::string whole_hint(std::string_view text, std::int64_t least) {
   if (text.empty()) return "";
   if (std::all_of(text.begin(), text.end(), is_digit)) {
@@ -32,11 +32,23 @@ std::string whole_hint(std::string_view text, std::int64_t least) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && is_digit(text[0]) && std::isfinite(number)) {
     if (number == std::floor(number) && number < 1e15) {
-      return ": write all digits out, as in " + std::to_string(static_cast<std::int64_t>(number));
+      return ": write all digits, as in " + std::to_string(static_cast<std::int64_t>(number));
     }
     return ": it must be whole";
   }
   return "";
+}
+
+/// Whether `text` is an amount of memory that only has too many digits.
+bool is_large_amount(std::string_view text) {
+  const std::size_t unit = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (unit == 0) return false;
+  try {
+    parse_bytes("1" + std::string(text.substr(unit)));
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -44,7 +56,7 @@ std::string whole_hint(std::string_view text, std::int64_t least) {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMost = 60;
   std::string shown(text.substr(0, kMost));
-  // A character that the cut went through is dropped, so that the message stays UTF-8 where the text was.
+  // Drop a character that the cut split, so that valid UTF-8 stays valid.
   if (text.size() > kMost) {
     while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
     if (!shown.empty() && static_cast<unsigned char>(shown.back()) >= 0xC0) shown.pop_back();
@@ -83,11 +95,11 @@ std::int64_t parse_whole(const std::string& what, std::string_view text, std::in
   return number;
 }
 
-double parse_positive(const std::string& what, std::string_view text) {
+double parse_positive(const std::string& what, std::string_view text, const std::string& expected) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number) || !(number > 0)) {
-    throw InvalidArgument(what + " expects a number above 0, found " + in_quotes(text));
+    throw InvalidArgument(what + " expects " + expected + ", found " + in_quotes(text));
   }
   return number;
 }
@@ -104,9 +116,11 @@ Bytes parse_memory(const std::string& what, std::string_view text) {
   Bytes bytes = 0;
   try {
     bytes = parse_bytes(text);
-  } catch (const InvalidArgument&) {  // Its message quotes all of a text of any length.
-    throw InvalidArgument(what + " expects an amount of memory, found " + in_quotes(text) +
-                          ": write a number and a unit, as in 80GiB, 24GB or 1073741824");
+  } catch (const InvalidArgument&) {  // Its message quotes the whole text, which may be long.
+    if (is_large_amount(text)) bytes = kMostMemory + 1;
+    if (bytes == 0)
+      throw InvalidArgument(what + " expects an amount of memory, found " + in_quotes(text) +
+                            ": write a number and a unit, as in 80GiB, 24GB or 1073741824");
   }
   if (bytes == 0 || bytes > kMostMemory) {
     throw InvalidArgument(what + " expects an amount of memory above 0 and at most " + text_of_memory(kMostMemory) +

@@ -210,6 +210,11 @@ def test_a_plan_needs_exactly_one_model():
         plan()
 
 
+def test_an_unknown_keyword_is_refused():
+    with pytest.raises(TypeError, match="^plan\\(\\) has no keyword 'batch_size': `plimsoll plan --help` lists them$"):
+        plan("llama3-8b", batch_size=4)
+
+
 @pytest.mark.parametrize("model", [7, ["llama3-8b"], types.SimpleNamespace])
 def test_a_model_of_the_wrong_type_is_refused(model, built):
     with pytest.raises(TypeError, match="model must be a name of `plimsoll models`.*found "):
