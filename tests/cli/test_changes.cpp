@@ -31,7 +31,7 @@ TEST_CASE("every single change to the usual job") {
                            "--alloc-conf expandable_segments:True", "--clip-grad-norm none"});
 }
 
-TEST_CASE("what is so already, or does nothing here, is not tried") {
+TEST_CASE("a change that changes nothing is left out") {
   const Texts list = texts({.gpus = 16,
                             .replicas = 2,
                             .batch = 4,
@@ -59,7 +59,7 @@ TEST_CASE("changes that the job does not allow are left out") {
             "--alloc-conf max_split_size_mb:128,expandable_segments:True"));
 }
 
-TEST_CASE("each job differs from the first by what its text says") {
+TEST_CASE("each job has the change of its text") {
   const auto changes = single_changes({.batch = 2}, find_model("llama3-8b"));
   const auto found = std::find_if(changes.begin(), changes.end(),
                                   [](const Change& change) { return change.text == "--batch 1 --grad-accum 2"; });

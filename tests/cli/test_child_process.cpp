@@ -19,7 +19,7 @@ TEST_CASE("a child's exit code is known") {
   CHECK_FALSE(shell("exit 41").signal.has_value());
 }
 
-TEST_CASE("a child that a signal ended has the exit code that a shell would give it") {
+TEST_CASE("a child that a signal ended has the exit code of a shell") {
   const ChildExit exit = shell("kill -9 $$");
   CHECK(exit.signal == 9);
   CHECK(exit.exit_code == 137);
@@ -34,7 +34,7 @@ TEST_CASE("signals that reach the command are passed on to the child, and do not
   CHECK(shell("kill -TERM $PPID; sleep 20 & wait; exit 1").signal == 15);
 }
 
-TEST_CASE("a child has exactly the environment it was given") {
+TEST_CASE("a child has exactly the given environment") {
   CHECK(run_child({"/bin/sh", "-c", "test \"$A\" = 'x y' && test -z \"$HOME\""}, {{"A", "x y"}}).exit_code == 0);
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("a program that cannot be started is named") {
                        plimsoll::SystemError);
 }
 
-TEST_CASE("what a child writes can be captured") {
+TEST_CASE("the output of a child can be captured") {
   const Captured captured = capture_child({"sh", "-c", "printf 'a\\nb'; exit 3"});
   CHECK(captured.output == "a\nb");
   CHECK(captured.exit.exit_code == 3);

@@ -36,7 +36,7 @@ std::string refusal(const CommandShape& shape, const Texts& arguments) {
 
 }  // namespace
 
-TEST_CASE("options and words may stand in any order, and a value after a space or an equals sign") {
+TEST_CASE("options and words come in any order, and a value after a space or an equals sign") {
   const CommandWords words = parse_words(kPlan, {"--gpus", "8", "llama", "--quiet", "--csv=t.csv"});
   CHECK(words.words == Texts{"llama"});
   CHECK(words.option("--gpus") == "8");

@@ -40,7 +40,7 @@ TEST_CASE("the help lists all commands, and each has examples in its own") {
   CHECK(names.size() >= 8);
 }
 
-TEST_CASE("every option of a command stands in its help once") {
+TEST_CASE("every option of a command is in its help once") {
   for (const Command& command : commands()) {
     std::set<std::string> names;
     for (const OptionShape& option : command.shape.options) {

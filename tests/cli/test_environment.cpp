@@ -41,7 +41,7 @@ TEST_CASE("ranks fill one node after the other, as torchrun places them") {
   CHECK(environment.at("PLIMSOLL_GPUS") == "8");
 }
 
-TEST_CASE("a machine has as many cards as the user says, also where the job has fewer ranks") {
+TEST_CASE("--gpus-per-node sets the GPUs of a machine, even if the job has fewer ranks") {
   CHECK(card_count(job(1, 0, 4)) == 4);
   CHECK(placement(job(1, 0, 4)).local_world_size == 1);
   CHECK(card_count(job(64, 0, 4)) == 4);
@@ -49,7 +49,7 @@ TEST_CASE("a machine has as many cards as the user says, also where the job has 
   CHECK(child_environment(job(1, 0, 4), kFiles, {}).at("PLIMSOLL_GPUS") == "4");
 }
 
-TEST_CASE("where the user does not say, a job has not more cards in a node than ranks") {
+TEST_CASE("by default a node has not more GPUs than the job has ranks") {
   CHECK(card_count(job(1, 0)) == 1);
   CHECK(card_count(job(4, 0)) == 4);
   CHECK(card_count(job(64, 0)) == 8);
@@ -68,7 +68,7 @@ TEST_CASE("the pretend libraries come before the user's own preloads") {
   CHECK(child_environment(job(1, 0), none, {{"LD_PRELOAD", "libmine.so"}}).at("LD_PRELOAD") == "libmine.so");
 }
 
-TEST_CASE("the child is told where its card is described and what to record") {
+TEST_CASE("the child gets its profile and its settings") {
   RunOptions options = job(1, 0);
   options.event_lag = 5;
   const Environment environment = child_environment(options, kFiles, {{"CUDA_VISIBLE_DEVICES", "1"}, {"HOME", "/me"}});
@@ -81,7 +81,7 @@ TEST_CASE("the child is told where its card is described and what to record") {
   CHECK_FALSE(environment.contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("what the environment says of the card is not taken: the report would not know of it") {
+TEST_CASE("variables of the environment do not change the GPU") {
   const Environment inherited{{"PLIMSOLL_GPU_PROFILE", "/other.json"},
                               {"PLIMSOLL_GPU_MEMORY", "1073741824"},
                               {"PLIMSOLL_GPUS", "3"},
@@ -95,7 +95,7 @@ TEST_CASE("what the environment says of the card is not taken: the report would 
   CHECK(environment.at("PLIMSOLL_PLANNER") == "/mine");
 }
 
-TEST_CASE("the allocator's settings go under the old and the new name, and only when given") {
+TEST_CASE("the allocator's settings have the old and the new name, only if they are given") {
   RunOptions options = job(1, 0);
   CHECK_FALSE(child_environment(options, kFiles, {}).contains("PYTORCH_ALLOC_CONF"));
   options.alloc_conf = "expandable_segments:True";
@@ -104,7 +104,7 @@ TEST_CASE("the allocator's settings go under the old and the new name, and only 
   CHECK(environment.at("PYTORCH_CUDA_ALLOC_CONF") == "expandable_segments:True");
 }
 
-TEST_CASE("the number of threads is the user's where it is set") {
+TEST_CASE("the user's number of threads wins") {
   CHECK(child_environment(job(1, 0), kFiles, {}).at("OMP_NUM_THREADS") == "1");
   CHECK(child_environment(job(1, 0), kFiles, {{"OMP_NUM_THREADS", "6"}}).at("OMP_NUM_THREADS") == "6");
 }

@@ -41,11 +41,11 @@ TEST_CASE("sequences are multiples of 128, and not longer than the positions tha
   const FitField learnt = field({.search = Search::kSeqLen, .multiple = 300}, {}, "gpt2");
   CHECK(values(learnt) == Values{300, 600, 900});
   CHECK(learnt.note ==
-        "Nothing above 900 can be tried: --seq-len 1200 is longer than the 1024 positions that the model learns. "
+        "The largest possible value is 900: --seq-len 1200 is longer than the 1024 positions that the model learns. "
         "Only multiples of 300 were tried.");
 }
 
-TEST_CASE("GPUs are each number of one machine, then whole machines") {
+TEST_CASE("GPUs are each number up to one machine, then whole machines") {
   const FitField all = field({.search = Search::kGpus, .limit = 32});
   CHECK(values(all) == Values{1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32});
   CHECK(all.note == "Searched: 1 to 8 GPUs, then multiples of 8 up to 32.");
@@ -53,7 +53,7 @@ TEST_CASE("GPUs are each number of one machine, then whole machines") {
   const FitField some = field({.search = Search::kGpus, .limit = 16}, {.replicas = 4});
   CHECK(values(some) == Values{4, 8, 16});
   CHECK(some.note ==
-        "Searched: 1 to 8 GPUs, then multiples of 8 up to 16, without those that the job's other settings rule out.");
+        "Searched: 1 to 8 GPUs, then multiples of 8 up to 16, except numbers that the job's other settings exclude.");
   const FitField fours = field({.search = Search::kGpus, .limit = 12, .multiple = 4});
   CHECK(values(fours) == Values{4, 8, 12});
   CHECK(fours.note == "Searched: multiples of 4 GPUs up to 12.");
@@ -61,11 +61,12 @@ TEST_CASE("GPUs are each number of one machine, then whole machines") {
 
 TEST_CASE("a search with nothing to try is refused") {
   CHECK_THROWS_WITH_AS(field({.search = Search::kSeqLen, .limit = 100}),
-                       "--limit 100 is below the first value to try, 128: give a larger one, or a smaller --multiple",
+                       "--limit 100 is below the first value, 128: give a larger --limit or a smaller --multiple",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(field({.search = Search::kGpus, .limit = 4}, {.rank = 9}),
-                       "no number of GPUs up to 4 will do: --rank 9 does not exist: the ranks of --gpus 4 are 0 to 3",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      field({.search = Search::kGpus, .limit = 4}, {.rank = 9}),
+      "no number of GPUs up to 4 is possible: --rank 9 does not exist: the ranks of --gpus 4 are 0 to 3",
+      InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kGpus, .limit = 1 << 21}),
                        "--limit of GPUs is 1048576 at most, found 2097152", InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kBatch}, {.gpus = 8, .replicas = 3}),

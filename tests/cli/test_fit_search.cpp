@@ -53,7 +53,7 @@ TEST_CASE("the largest value that fits is found exactly, in few runs") {
   }
 }
 
-TEST_CASE("the fewest that fit are found exactly") {
+TEST_CASE("the fewest GPUs that fit are found exactly") {
   for (const std::size_t parallel : {1U, 2U, 4U}) {
     for (std::int64_t least = 1; least <= 140; ++least) {
       CAPTURE(least);
@@ -68,7 +68,7 @@ TEST_CASE("the fewest that fit are found exactly") {
   }
 }
 
-TEST_CASE("where nothing fits there is no limit, and what the first try took is told") {
+TEST_CASE("if nothing fits there is no limit, and the first try is reported") {
   FakePlanning planning([](const PlanRequest&) { return PlanOutcome{.report = report_of(false)}; });
   const Fit most = find_limit(question(Fit::Direction::kMaximize, 100, 1), planning);
   CHECK_FALSE(most.limit);
@@ -80,7 +80,7 @@ TEST_CASE("where nothing fits there is no limit, and what the first try took is 
   CHECK(least.at_beyond->fits() == false);
 }
 
-TEST_CASE("where everything fits the last value is the limit, and nothing lies beyond") {
+TEST_CASE("if everything fits the last value is the limit") {
   for (const std::int64_t count : {1, 2, 3, 100}) {
     FakePlanning planning([](const PlanRequest&) { return PlanOutcome{.report = report_of(true)}; });
     const Fit fit = find_limit(question(Fit::Direction::kMaximize, count, 2), planning);
@@ -109,7 +109,7 @@ TEST_CASE("candidates need not be consecutive") {
   CHECK(gpus.candidates.first_from(65) == 5);
 }
 
-TEST_CASE("a run that fails ends the search, and the value is named") {
+TEST_CASE("a run that fails ends the search, and the message has the value") {
   FakePlanning planning([](const PlanRequest& r) {
     if (r.job.batch < 4) return PlanOutcome{.report = report_of(true)};
     return PlanOutcome{.error = "it broke", .usage = r.job.seq_len.has_value()};

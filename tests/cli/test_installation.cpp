@@ -29,11 +29,11 @@ TEST_CASE("a program is a path, or a name on PATH") {
   const std::string path = "/nowhere::" + folder.path().string();
   CHECK(find_program("py", path) == folder.path() / "py");
   CHECK(find_program((folder.path() / "py").string(), "") == folder.path() / "py");
-  CHECK_THROWS_WITH_AS(find_program("text", path),
-                       "--python: there is no text on PATH; give the path of an interpreter", InvalidArgument);
+  CHECK_THROWS_WITH_AS(find_program("text", path), "--python: PATH has no text: give the path of an interpreter",
+                       InvalidArgument);
   CHECK_THROWS_WITH_AS(find_program("/nowhere/py", path), "--python: /nowhere/py does not exist", InvalidArgument);
   CHECK_THROWS_WITH_AS(find_program(folder.path().string() + "/text", path),
-                       doctest::Contains("is not a program that can be run"), InvalidArgument);
+                       doctest::Contains("is not an executable file"), InvalidArgument);
 }
 
 TEST_CASE("plimsoll's own interpreter goes with the libraries beside the command") {
@@ -44,10 +44,11 @@ TEST_CASE("plimsoll's own interpreter goes with the libraries beside the command
   CHECK(found.libraries.size() == 1);
 }
 
-TEST_CASE("what is missing is said, with what to do") {
+TEST_CASE("a missing part is refused with the way to get it") {
   const FakeHome home("exit 0");
   fs::remove(home.path() / "build/pretend/libcuda.so.1");
-  CHECK_THROWS_WITH_AS(find_interpreter({}, home.installation()), doctest::Contains("is a CPU build"), InvalidArgument);
+  CHECK_THROWS_WITH_AS(find_interpreter({}, home.installation()),
+                       doctest::Contains("plimsoll was set up with a CPU build of torch"), InvalidArgument);
   fs::remove(home.python());
   CHECK_THROWS_WITH_AS(find_interpreter({}, home.installation()), doctest::Contains("run ./plimsoll in "),
                        InvalidArgument);
@@ -55,7 +56,7 @@ TEST_CASE("what is missing is said, with what to do") {
                        InvalidArgument);
 }
 
-TEST_CASE("libraries for another interpreter come from the script that makes them") {
+TEST_CASE("libraries for another interpreter come from the script that builds them") {
   const FakeHome home("exit 0");
   std::ofstream(home.path() / "scripts/pretend_for.py")
       << "import sys\nassert sys.argv[1:] == ['--python', '" << home.python().string() << "'], sys.argv\nprint('"
@@ -70,7 +71,7 @@ TEST_CASE("libraries for another interpreter come from the script that makes the
 
 namespace {
 
-/// An installed package, whose interpreter is a shell script in an environment of its own.
+/// An installed package. Its interpreter is a shell script in another folder.
 class FakePackage {
  public:
   FakePackage() {
@@ -109,7 +110,7 @@ TEST_CASE("a command in an installed package has all its parts there") {
   CHECK(interpreter.libraries == std::vector{package.path() / "pretend/libcuda.so.1"});
 }
 
-TEST_CASE("PLIMSOLL_HOME wins over the package where it has the sources, and only there") {
+TEST_CASE("PLIMSOLL_HOME wins over the package only if it has the sources") {
   const FakePackage package;
   const FakeHome home("exit 0");
   const fs::path binary_folder = package.path() / "bin";
@@ -120,7 +121,7 @@ TEST_CASE("PLIMSOLL_HOME wins over the package where it has the sources, and onl
   CHECK(find_installation(binary_folder, "/nowhere", package.python()).home == package.path());
 }
 
-TEST_CASE("a command that is in no package belongs to the sources that it was built from, or that are named") {
+TEST_CASE("a command outside of a package belongs to the sources that it was built from, or to PLIMSOLL_HOME") {
   CHECK(find_installation("/nowhere/bin", "", "/usr/bin/python3").home == PLIMSOLL_SOURCE_DIR);
   const Installation named = find_installation("/nowhere/bin", "/elsewhere", "/usr/bin/python3");
   CHECK_FALSE(named.is_package());
@@ -134,25 +135,25 @@ TEST_CASE("a package runs its own interpreter, by any of its names, and no other
   // The same program, but of another environment: it may have another torch.
   python = package.other_python().string();
   const std::string message = "--python: the plimsoll in " + package.path().string() +
-                              " is installed for the torch of " + package.python().string() +
-                              "; libraries for that of " + package.other_python().string() +
-                              " can only be built from the sources. Install plimsoll for that interpreter too, or use "
-                              "./plimsoll of the source tree";
+                              " has libraries for the torch of " + package.python().string() +
+                              " only. Install plimsoll for " + package.other_python().string() +
+                              " too, or use ./plimsoll of the source tree";
   CHECK_THROWS_WITH_AS(find_interpreter(python, package.installation()), message.c_str(), InvalidArgument);
   python = "/nowhere/python";
   CHECK_THROWS_WITH_AS(find_interpreter(python, package.installation()), "--python: /nowhere/python does not exist",
                        InvalidArgument);
 }
 
-TEST_CASE("a package says what it lacks, and what to do") {
+TEST_CASE("a package names the missing part, and the way to get it") {
   const FakePackage package;
   const fs::path binary_folder = package.path() / "bin";
   const std::string todo =
-      ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that it is installed for";
+      ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that has it";
   CHECK_THROWS_WITH_AS(find_interpreter({}, find_installation(binary_folder, "", "")),
                        ("PLIMSOLL_PYTHON is not set" + todo).c_str(), InvalidArgument);
   CHECK_THROWS_WITH_AS(find_interpreter({}, find_installation(binary_folder, "", "/nowhere/python")),
-                       ("PLIMSOLL_PYTHON is /nowhere/python, which is not a program" + todo).c_str(), InvalidArgument);
+                       ("PLIMSOLL_PYTHON is /nowhere/python, which is not an executable file" + todo).c_str(),
+                       InvalidArgument);
   fs::remove_all(package.path() / "pretend");
   CHECK_THROWS_WITH_AS(find_interpreter({}, package.installation()),
                        doctest::Contains("this plimsoll was installed with a CPU build of torch. Install a CUDA build"),

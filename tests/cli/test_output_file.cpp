@@ -29,15 +29,16 @@ int entries(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a place that cannot be written is found before, and trying leaves nothing") {
+TEST_CASE("a file that cannot be written is refused early, and the trial leaves no file") {
   const TemporaryFolder folder;
   CHECK_NOTHROW(check_writable(folder.path() / "report.json", "--json"));
   CHECK(entries(folder.path()) == 0);
-  CHECK_THROWS_WITH_AS(check_writable("/nowhere/at/all.json", "--json"),
-                       "--json: cannot write /nowhere/at/all.json: there is no folder /nowhere/at; make it first",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      check_writable("/nowhere/at/all.json", "--json"),
+      "--json: cannot write /nowhere/at/all.json: the folder /nowhere/at does not exist: make it first",
+      InvalidArgument);
   CHECK_THROWS_WITH_AS(check_writable("/", "--snapshot"),
-                       "--snapshot: cannot write /: it is a folder; name a file in it", InvalidArgument);
+                       "--snapshot: cannot write /: it is a folder: name a file in it", InvalidArgument);
   CHECK_THROWS_WITH_AS(check_writable("/proc/plimsoll.json", "--json"),
                        doctest::Contains("--json: cannot write /proc/plimsoll.json: "), InvalidArgument);
   CHECK_NOTHROW(check_writable("/dev/null", "--json"));
@@ -56,7 +57,7 @@ TEST_CASE("a file is replaced as a whole") {
   CHECK_THROWS_WITH_AS(write_file("/dev/full", "x"), "cannot write /dev/full: No space left on device", SystemError);
 }
 
-TEST_CASE("a link stays a link, and a file keeps its rights") {
+TEST_CASE("a link stays a link, and a file keeps its permissions") {
   const TemporaryFolder folder;
   write_file(folder.path() / "real", "old");
   fs::permissions(folder.path() / "real", fs::perms::owner_read | fs::perms::owner_write);
@@ -80,7 +81,7 @@ TEST_CASE("a finished file is moved into place") {
   CHECK(contents(folder.path() / "target") == "data");
 }
 
-TEST_CASE("a temporary folder goes away with what is in it") {
+TEST_CASE("a temporary folder is removed with its contents") {
   fs::path path;
   {
     const TemporaryFolder folder;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/call_command.h"
@@ -55,7 +56,7 @@ TEST_CASE("plan answers with its exit code: 0 fits, 3 does not") {
   CHECK(call("plan", {}, too_large).exit_code == 3);
 }
 
-TEST_CASE("a job that the run finds wrong is bad usage, any other failure is not") {
+TEST_CASE("only a wrong job is bad usage; other failures are not") {
   FakeStart wrong(failing(true));
   CHECK_THROWS_WITH_AS(call("plan", {}, wrong), "it broke", InvalidArgument);
   FakeStart broken(failing(false));
@@ -75,7 +76,7 @@ TEST_CASE("a document on standard output moves the text to standard error") {
   CHECK(result.err.starts_with("Fits: "));
 }
 
-TEST_CASE("files are put into place when they are whole") {
+TEST_CASE("only whole files are moved into place") {
   const TemporaryFolder folder;
   FakeStart fake([](const PlanRequest& request) {
     std::ofstream(*request.log) << "events";
@@ -109,7 +110,7 @@ TEST_CASE("wrong input is refused before anything is started or written") {
   refuse({"plan", "lama3-8b"}, "unknown model 'lama3-8b'; did you mean llama3-8b");
   refuse({"plan", "llama3-8b", "--gpu", "H10-80GB"}, "unknown GPU 'H10-80GB'; did you mean H100-80GB?");
   refuse({"plan", "llama3-8b", "--gpu-memory", "1MiB"},
-         "--gpu-memory 1.00 MiB does not even hold the context of a process");
+         "--gpu-memory 1.00 MiB is too small: the CUDA context of a process takes ");
   refuse({"plan", "llama3-8b", "--checkpoint", "ful"}, "did you mean full?");
   refuse({"plan", "llama3-8b", "--rank", "8"}, "--rank 8 does not exist: the ranks of --gpus 8 are 0 to 7");
   const std::string file = (folder.path() / "j.toml").string();
@@ -127,16 +128,16 @@ TEST_CASE("flags go over the job's file") {
   CHECK(fake.planning->asked.at(0).job.batch == 4);
 }
 
-TEST_CASE("of torchtitan's files it is told what was passed over and assumed") {
+TEST_CASE("ignored fields and used defaults of a torchtitan file are listed") {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "titan.toml").string();
   std::ofstream(file) << "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nsteps = 100\nseq_len = 2048\n";
   FakeStart fake(always(true));
   const Called result = ::call({"plan", "--job", file}, kInstallation, fake.start());
-  CHECK(result.err.find("plimsoll: " + file +
-                        " is read as torchtitan's; passed over, as they change no memory here: ") != std::string::npos);
+  CHECK(result.err.find("plimsoll: " + file + " is a torchtitan file; ignored, no effect on memory: ") !=
+        std::string::npos);
   CHECK(result.err.find("training.steps") != std::string::npos);
-  CHECK(result.err.find("; not in it, so as by default there: ") != std::string::npos);
+  CHECK(result.err.find("; torchtitan's defaults are used for: ") != std::string::npos);
 }
 
 TEST_CASE("explain runs the job and every change, and answers as plan does") {
@@ -151,12 +152,20 @@ TEST_CASE("explain runs the job and every change, and answers as plan does") {
   CHECK(fake.planning->batches == std::vector<std::size_t>{17});
   CHECK(result.out.find("  --checkpoint full  1.00 GiB") != std::string::npos);
   CHECK(result.out.find("--wrap root could not be tried: it broke") != std::string::npos);
+  const Called json = call("explain", {"--json"}, fake);
+  const auto document = nlohmann::json::parse(json.out);
+  CHECK(document["command"] == "explain");
+  CHECK(document["report"]["command"] == "plan");
+  CHECK(document["changes"].size() == 16);
+  CHECK(document["changes"][1]["change"] == "--checkpoint full");
+  CHECK(document["changes"][1]["report"]["peak"]["device_bytes"] == 1 << 30);
+  CHECK(json.err == result.out);
   FakeStart too_large(always(false));
   CHECK(call("explain", {"--quiet"}, too_large).exit_code == 3);
   CHECK(too_large.planning->asked.size() == 1);
 }
 
-TEST_CASE("fit says the limit, or that nothing fits") {
+TEST_CASE("fit reports the limit, or that nothing fits") {
   FakeStart fake([](const PlanRequest& request) {
     return PlanOutcome{.report = report_of(request.job.batch * request.job.seq_len.value_or(8192) <= 5 * 8192)};
   });
@@ -211,7 +220,7 @@ TEST_CASE("sweep lists all rows, and one that fits is enough") {
   CHECK(unwritable.processes == 0);
 }
 
-TEST_CASE("documents that cannot be written after all are a failure, not bad usage") {
+TEST_CASE("a document that cannot be written at the end is a failure, not bad usage") {
   const TemporaryFolder folder;
   const fs::path inner = folder.path() / "inner";
   fs::create_directory(inner);
@@ -223,7 +232,7 @@ TEST_CASE("documents that cannot be written after all are a failure, not bad usa
                        plimsoll::SystemError);
 }
 
-TEST_CASE("the whole command: what cannot be run is exit code 1, what makes no sense 2") {
+TEST_CASE("exit code 1 if the job cannot be run, 2 for wrong input") {
   std::ostringstream out;
   std::ostringstream err;
   const Streams streams{.out = out, .err = err};

@@ -138,13 +138,13 @@ TEST_CASE("many requests and long answers pass each other") {
   for (const auto& outcome : outcomes) CHECK(outcome.error.size() == 100'000);
 }
 
-TEST_CASE("a program that dies is told, with how and its last words") {
+TEST_CASE("the end of a program that dies is reported, with its last message") {
   CHECK(message_of("read -r line; kill -9 $$") ==
         "was ended by signal 9 (Killed): the machine may have too little memory");
   CHECK(message_of("read -r line; kill -11 $$").starts_with("was ended by signal 11 (Segmentation fault)"));
   CHECK(message_of("exit 3") == "ended with exit code 3");
   CHECK(message_of("echo first >&2; echo 'libtorch.so: cannot open' >&2; exit 127") ==
-        "ended with exit code 127; its last words: libtorch.so: cannot open");
+        "ended with exit code 127; last message: libtorch.so: cannot open");
   CHECK(message_of("exec >&- <&-; sleep 60") == "closed its output and did not end");
 }
 

@@ -8,7 +8,7 @@ namespace test_progress {
 
 using plimsoll::cli::Progress;
 
-TEST_CASE("the bar is drawn on one line, and is gone at the end") {
+TEST_CASE("the bar is one line, and is erased at the end") {
   std::ostringstream stream;
   {
     Progress progress(stream, true);
@@ -18,14 +18,14 @@ TEST_CASE("the bar is drawn on one line, and is gone at the end") {
   CHECK(stream.str().ends_with("\r\x1b[K"));
 }
 
-TEST_CASE("the bar is drawn ten times a second at most") {
+TEST_CASE("the bar is drawn at most ten times a second") {
   std::ostringstream stream;
   Progress progress(stream, true);
   for (std::size_t i = 0; i < 1000; ++i) progress.show(i, 1000, "");
   CHECK(stream.str().size() < 1000);
 }
 
-TEST_CASE("nothing is drawn where there is no terminal") {
+TEST_CASE("nothing is drawn without a terminal") {
   std::ostringstream stream;
   {
     Progress progress(stream, false);

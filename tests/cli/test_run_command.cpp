@@ -56,7 +56,7 @@ TEST_CASE("the report follows on standard output") {
         std::string::npos);
 }
 
-TEST_CASE("the report goes as deep into modules as asked for, and explains the peak when asked") {
+TEST_CASE("--depth sets the depth of the module table, and --explain adds the causes") {
   const FakeHome home(leave_record(
       ",\"peak\":{\"device_bytes\":1073741824,\"active_bytes\":1024,\"step\":1,\"phase\":\"backward\","
       "\"categories\":{\"Activation\":1024}},\"modules\":[{\"name\":\"a.b.c\",\"type\":\"Linear\",\"fsdp_unit\":false,"
@@ -76,7 +76,7 @@ TEST_CASE("the report goes as deep into modules as asked for, and explains the p
       std::string::npos);
 }
 
-TEST_CASE("the child is told whether to look for categories, and how deep into modules") {
+TEST_CASE("--no-categories and --depth reach the child") {
   const FakeHome home("printf '%s' \"$PLIMSOLL_RUN\" > \"${0%/.plimsoll/*}/settings\"");
   run(home);
   CHECK(contents(home.path() / "settings").find("\"categories\":true,\"depth\":2,") != std::string::npos);
@@ -90,7 +90,7 @@ TEST_CASE("JSON to standard output moves the text to standard error") {
   CHECK(result.err.starts_with("\nFits: "));
 }
 
-TEST_CASE("quiet means no report, but the files that were asked for") {
+TEST_CASE("--quiet suppresses the report, not the files") {
   const FakeHome home(leave_record("") + "echo snap > \"$(dirname $record)/snapshot.pickle\"");
   const fs::path json = home.path() / "out.json";
   const fs::path snapshot = home.path() / "out.pickle";
@@ -120,7 +120,7 @@ TEST_CASE("a missing package points to --python, unless that was given") {
   CHECK(run(FakeHome(leave_record(",\"error\":{\"type\":\"ValueError\",\"message\":\"\"}") + "exit 1")).err.empty());
 }
 
-TEST_CASE("the child gets the runner, the script and its arguments, the card and torchrun's variables") {
+TEST_CASE("the child gets the runner, the script, its arguments, the GPU and torchrun's variables") {
   const FakeHome home(
       "printf '%s\\n' \"$@\" \"$RANK/$WORLD_SIZE/$LOCAL_RANK\" \"$PLIMSOLL_GPUS\" > \"${0%/.plimsoll/*}/seen\"\n"
       "cat \"$PLIMSOLL_GPU_PROFILE\" > \"${0%/.plimsoll/*}/profile\"");
@@ -130,7 +130,7 @@ TEST_CASE("the child gets the runner, the script and its arguments, the card and
   CHECK(contents(home.path() / "profile").find("\"memory_bytes\": 42949672960,") != std::string::npos);
 }
 
-TEST_CASE("a record that cannot be read is said, and the others count") {
+TEST_CASE("a record that cannot be read is reported, and the others are used") {
   const Called result = run(FakeHome(leave_record("") + "echo broken > $record/0.json"));
   CHECK(result.err.find("plimsoll: the record 0.json: not JSON") != std::string::npos);
   CHECK(result.out.starts_with("\nFits: "));
@@ -154,7 +154,7 @@ TEST_CASE("bad input is refused before anything is started or written, and nothi
   refuse({"--json", "/nowhere/x.json"}, "--json: cannot write /nowhere/x.json");
   refuse({"--snapshot", "/nowhere/x.pickle"}, "--snapshot: cannot write /nowhere/x.pickle");
   refuse({"--python", "/nowhere/python"}, "--python: /nowhere/python does not exist");
-  refuse({"--gpu-memory", "1MiB"}, "--gpu-memory 1.00 MiB does not even hold the context");
+  refuse({"--gpu-memory", "1MiB"}, "--gpu-memory 1.00 MiB is too small");
   CHECK_FALSE(fs::exists(home.path() / "started"));
   CHECK_FALSE(fs::exists(home.path() / "out.json"));
   CHECK(fs::is_empty(temporary));
@@ -170,7 +170,7 @@ TEST_CASE("the message of a child that did not find what to run is bad usage") {
                        "-m no.such cannot be run: No module named no.such", plimsoll::InvalidArgument);
 }
 
-TEST_CASE("the whole command answers with exit code 2 and one message where it cannot go on") {
+TEST_CASE("wrong input ends with exit code 2 and one message") {
   std::ostringstream out;
   std::ostringstream err;
   CHECK(plimsoll_main({"run", "--gpu", "toaster", __FILE__}, {.out = out, .err = err}) == 2);

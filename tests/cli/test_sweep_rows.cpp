@@ -35,30 +35,30 @@ TEST_CASE("flags with several values are axes, the last of them fastest") {
   CHECK(jobs.rows[3].job->checkpoint.kind == plimsoll::job::CheckpointKind::kFull);
 }
 
-TEST_CASE("commas in the allocator's settings separate no values") {
+TEST_CASE("commas in the allocator's settings do not separate values") {
   const SweepJobs jobs = sweep({{"batch", "1..3"}, {"alloc-conf", "a:1,b:2"}});
   CHECK(jobs.axes == Texts{"batch"});
   CHECK(jobs.rows.at(2).job->alloc_conf == "a:1,b:2");
   CHECK(sweep({{"alloc-conf", "a:1,b:2;c:3"}}).rows.size() == 2);
 }
 
-TEST_CASE("a combination that is wrong by itself is a row with its error") {
+TEST_CASE("a wrong combination is a row with its error") {
   const SweepJobs jobs = sweep({{"gpus", "4,8"}, {"replicas", "1,8"}});
   REQUIRE(jobs.rows.size() == 4);
   CHECK(jobs.rows[0].job.has_value());
   CHECK_FALSE(jobs.rows[1].job.has_value());
   CHECK(jobs.rows[1].error.starts_with("--replicas 8 does not divide --gpus 4"));
   CHECK(sweep({{"gpu", "H100-80GB,toaster"}}).rows.at(1).error.starts_with("unknown GPU 'toaster'"));
-  CHECK(sweep({{"gpu-memory", "1MiB,40GiB"}}).rows.at(0).error.starts_with("--gpu-memory 1.00 MiB does not even hold"));
+  CHECK(sweep({{"gpu-memory", "1MiB,40GiB"}}).rows.at(0).error.starts_with("--gpu-memory 1.00 MiB is too small"));
 }
 
-TEST_CASE("a sweep of nothing, or of nothing that can be run, is refused") {
+TEST_CASE("a sweep without a job that can be run is refused") {
   CHECK_THROWS_WITH_AS(sweep({{"batch", "2"}}),
                        "nothing to sweep: give a flag several values, as in --batch 1,2,4 or --gpus 8..64*2",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(
       sweep({{"gpus", "2,4"}, {"rank", "7"}}),
-      "not one of the 2 combinations can be run; the first: --rank 7 does not exist: the ranks of --gpus 2 "
+      "none of the 2 combinations can be run. The first: --rank 7 does not exist: the ranks of --gpus 2 "
       "are 0 to 1",
       InvalidArgument);
   CHECK_THROWS_WITH_AS(sweep({{"batch", "1,x"}}), doctest::Contains("--batch expects a whole number"), InvalidArgument);
@@ -66,7 +66,7 @@ TEST_CASE("a sweep of nothing, or of nothing that can be run, is refused") {
                        doctest::Contains("the sweep has 200 × 200 combinations"), InvalidArgument);
 }
 
-TEST_CASE("what torchtitan derives from a global batch follows each row's values") {
+TEST_CASE("fields that torchtitan derives from a global batch follow each row's values") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "titan.toml";
   std::ofstream(file) << "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\n"

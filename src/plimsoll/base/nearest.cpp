@@ -41,7 +41,7 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
     }
   }
   if (!found.empty()) return found;
-  const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 2);
+  const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 3);
   std::size_t best = limit;
   for (const std::string& candidate : candidates) {
     // The lengths alone exclude most candidates, and all of them for a hostile word.

@@ -9,7 +9,7 @@
 namespace plimsoll {
 
 /// At most `most` candidates that `word` may mean: those that begin with `word` ("H100"), in the given order; else
-/// those with the fewest edits (insertions, deletions, replacements), if these are few for the length of `word`. Case
+/// those with the fewest edits (insertions, deletions, replacements), at most a third of its letters or 2. Case
 /// does not matter. Fast for words of any length.
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates, std::size_t most);
 

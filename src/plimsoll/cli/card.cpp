@@ -14,8 +14,8 @@ pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory
   pretend::Profile profile = pretend::find_profile(gpu, installation.profiles());
   if (!memory) return profile;
   if (*memory <= profile.context) {
-    throw InvalidArgument("--gpu-memory " + format_bytes(*memory) + " does not even hold the context of a process (" +
-                          format_bytes(profile.context) + ")");
+    throw InvalidArgument("--gpu-memory " + format_bytes(*memory) +
+                          " is too small: the CUDA context of a process takes " + format_bytes(profile.context));
   }
   profile.memory = *memory;
   return profile;

@@ -10,12 +10,12 @@
 
 namespace plimsoll::cli {
 
-/// The card that --gpu names (a profile of `installation`, or a file), with the memory of --gpu-memory instead of its
-/// own. Throws InvalidArgument that suggests the nearest names, or where memory does not even hold a process's context;
-/// FormatError for a file that is no profile.
+/// The profile that --gpu names, from `installation` or a file, with the memory of --gpu-memory if that is given.
+/// Throws InvalidArgument with the nearest names for an unknown GPU, and for less memory than a process's context
+/// needs; FormatError for a file that is not a profile.
 pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory, const Installation& installation);
 
-/// The file that the profile of `gpu` is in. REQUIRES: profile_for(gpu, …) holds.
+/// The file of that profile. REQUIRES: profile_for(gpu, …) does not throw.
 std::filesystem::path profile_file(const std::string& gpu, const Installation& installation);
 
 }  // namespace plimsoll::cli

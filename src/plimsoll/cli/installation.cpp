@@ -26,7 +26,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// Two names of one program in one folder: the interpreters of two environments may be links to one program.
+/// Whether both name one program in one folder. (Interpreters of two environments may be links to one program.)
 bool is_same_interpreter(const fs::path& one, const fs::path& other) {
   std::error_code error;
   return fs::equivalent(one, other, error) && fs::equivalent(one.parent_path(), other.parent_path(), error);
@@ -36,16 +36,15 @@ Interpreter with_libraries(const fs::path& python, const fs::path& folder, Layou
   Interpreter found{python, folder, face_libraries(folder)};
   if (found.libraries.empty() || found.libraries.front().filename() != "libcuda.so.1") {
     if (layout == Layout::kPackage) {
-      throw InvalidArgument(
-          "there are no pretend GPU libraries in " + folder.string() +
-          ": this plimsoll was installed with a CPU build of torch. Install a CUDA build of torch 2.13 "
-          "(no GPU is needed), then plimsoll again: `pip install --no-build-isolation "
-          "--force-reinstall --no-deps .` in its source tree");
+      throw InvalidArgument(folder.string() +
+                            " has no pretend GPU libraries: this plimsoll was installed with a CPU build of torch. "
+                            "Install a CUDA build of torch 2.13 (no GPU is needed), then plimsoll again: `pip install "
+                            "--no-build-isolation --force-reinstall --no-deps .` in its source tree");
     }
-    throw InvalidArgument("there are no pretend GPU libraries in " + folder.string() +
-                          ": the torch that plimsoll was set up with is a CPU build, or the build is not complete; " +
-                          kSupported +
-                          "; set up again with a CUDA build, or name an interpreter that has one with --python");
+    throw InvalidArgument(folder.string() +
+                          " has no pretend GPU libraries: plimsoll was set up with a CPU build of torch, or the build "
+                          "is not complete; " +
+                          kSupported + "; set up again with a CUDA build, or name an interpreter with --python");
   }
   return found;
 }
@@ -53,17 +52,17 @@ Interpreter with_libraries(const fs::path& python, const fs::path& folder, Layou
 Interpreter interpreter_of_package(const std::optional<std::string>& named, const Installation& package) {
   const fs::path own = package.own_python();
   if (!is_program(own)) {
-    const std::string reason = own.empty() ? " is not set" : " is " + own.string() + ", which is not a program";
-    throw InvalidArgument("PLIMSOLL_PYTHON" + reason +
-                          ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that it is "
-                          "installed for");
+    const std::string reason =
+        own.empty() ? " is not set" : " is " + own.string() + ", which is not an executable file";
+    throw InvalidArgument(
+        "PLIMSOLL_PYTHON" + reason +
+        ": start plimsoll as `plimsoll`, or as `python -m plimsoll` with the interpreter that has it");
   }
   const fs::path python = named ? find_program(*named, variable("PATH")) : own;
   if (!is_same_interpreter(python, own)) {
-    throw InvalidArgument("--python: the plimsoll in " + package.home.string() + " is installed for the torch of " +
-                          own.string() + "; libraries for that of " + python.string() +
-                          " can only be built from the sources. Install plimsoll for that interpreter too, or use "
-                          "./plimsoll of the source tree");
+    throw InvalidArgument("--python: the plimsoll in " + package.home.string() + " has libraries for the torch of " +
+                          own.string() + " only. Install plimsoll for " + python.string() +
+                          " too, or use ./plimsoll of the source tree");
   }
   return with_libraries(own, package.own_libraries(), package.layout);
 }
@@ -107,7 +106,7 @@ std::vector<fs::path> face_libraries(const fs::path& folder) {
     if (name.starts_with("lib") && name.find(".so.") != std::string::npos) libraries.push_back(entry.path());
   }
   std::sort(libraries.begin(), libraries.end());
-  // The driver first: the others ask for it by name when they are loaded.
+  // The driver first: the others load it by name.
   std::stable_partition(libraries.begin(), libraries.end(),
                         [](const fs::path& library) { return library.filename() == "libcuda.so.1"; });
   return libraries;
@@ -118,14 +117,14 @@ fs::path find_program(const std::string& program, const std::string& path) {
     std::error_code error;
     if (is_program(program)) return fs::absolute(program);
     const bool exists = fs::exists(program, error);
-    throw InvalidArgument("--python: " + program + (exists ? " is not a program that can be run" : " does not exist"));
+    throw InvalidArgument("--python: " + program + (exists ? " is not an executable file" : " does not exist"));
   }
   std::istringstream folders(path);
   std::string folder;
   while (std::getline(folders, folder, ':')) {
     if (!folder.empty() && is_program(fs::path(folder) / program)) return fs::path(folder) / program;
   }
-  throw InvalidArgument("--python: there is no " + program + " on PATH; give the path of an interpreter");
+  throw InvalidArgument("--python: PATH has no " + program + ": give the path of an interpreter");
 }
 
 Interpreter find_interpreter(const std::optional<std::string>& named, const Installation& installation) {
@@ -133,22 +132,21 @@ Interpreter find_interpreter(const std::optional<std::string>& named, const Inst
   if (installation.is_package()) return interpreter_of_package(named, installation);
   if (!fs::exists(installation.runner(), error)) {
     throw InvalidArgument(installation.home.string() +
-                          " is not the folder of plimsoll's sources; set PLIMSOLL_HOME to where they are");
+                          " is not the folder of plimsoll's sources: set PLIMSOLL_HOME to that folder");
   }
   if (!named) {
     if (!is_program(installation.own_python())) {
-      throw InvalidArgument("there is no " + installation.own_python().string() + ": run ./plimsoll in " +
-                            installation.home.string() + ", which sets it up, or name an interpreter with --python");
+      throw InvalidArgument(installation.own_python().string() + " does not exist: run ./plimsoll in " +
+                            installation.home.string() + " to set it up, or name an interpreter with --python");
     }
     return with_libraries(installation.own_python(), installation.own_libraries(), installation.layout);
   }
   const fs::path python = find_program(*named, variable("PATH"));
-  // Finds the libraries that fit this interpreter's torch, or builds them; says on standard error what it does.
+  // Finds or builds the libraries for this interpreter's torch. Prints its progress to standard error.
   const fs::path script = installation.home / "scripts/pretend_for.py";
   const Captured answer = capture_child({"python3", script.string(), "--python", python.string()});
   if (answer.exit.exit_code != 0) {
-    throw InvalidArgument("--python: no pretend GPU for the torch of " + python.string() + ", for the reason above; " +
-                          kSupported);
+    throw InvalidArgument("--python " + python.string() + " cannot be used, for the reason above; " + kSupported);
   }
   return with_libraries(python, trimmed(answer.output), installation.layout);
 }

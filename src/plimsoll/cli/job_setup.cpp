@@ -8,17 +8,9 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/model.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
-namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-}  // namespace
 
 ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& more) {
   std::vector<job::Setting> flags = options.flags;
@@ -36,13 +28,15 @@ ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& mor
   return read;
 }
 
-void tell_about_file(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err) {
+void print_file_notes(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err) {
   if (!options.file || !file.torchtitan || quiet) return;
-  const std::string start = "plimsoll: " + *options.file + " is read as torchtitan's; ";
+  const std::string start = "plimsoll: " + *options.file + " is a torchtitan file; ";
   if (!file.passed_over.empty()) {
-    err << start << "passed over, as they change no memory here: " << joined(file.passed_over) << "\n";
+    err << start << "ignored, no effect on memory: " << job::listed(file.passed_over, ", ") << "\n";
   }
-  if (!file.assumed.empty()) err << start << "not in it, so as by default there: " << joined(file.assumed) << "\n";
+  if (!file.assumed.empty()) {
+    err << start << "torchtitan's defaults are used for: " << job::listed(file.assumed, ", ") << "\n";
+  }
 }
 
 architecture::Architecture model_of(const job::Job& job) {

@@ -11,32 +11,32 @@
 #include "plimsoll/job/job.h"
 #include "plimsoll/report/report.h"
 
-/// From what the user wrote to jobs that can be run. What is wrong is found here, before anything is started: every
-/// function throws InvalidArgument or FormatError that says what was found and what to do.
+/// Makes jobs from the command line, and checks them before anything starts. Every function throws InvalidArgument or
+/// FormatError for wrong input.
 namespace plimsoll::cli {
 
-/// What flags and file describe, and what there is to say about the file.
+/// The job of the flags and the job file, and notes on the file.
 struct ReadJob {
   job::Job job;
   job::JobFile file;
 };
 
-/// `more` goes over the flags of the options.
+/// `more` wins over the flags of the options.
 ReadJob read_job(const JobOptions& options, const std::vector<job::Setting>& more = {});
 
-/// Says in one line which fields of torchtitan's were passed over, in another which of its defaults were assumed.
-void tell_about_file(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err);
+/// Prints which fields of a torchtitan file were ignored, and which of its defaults were used.
+void print_file_notes(const JobOptions& options, const job::JobFile& file, bool quiet, std::ostream& err);
 
-/// The model that the job names, with its parameters counted once: a count that overflows is found here.
+/// The model of the job. Counts its parameters, so that a count that overflows is refused here.
 architecture::Architecture model_of(const job::Job& job);
 
 /// Checks the job against the model and the card.
 void check_job(const job::Job& job, const architecture::Architecture& model, const Installation& installation);
 
-/// The job's card with its memory. REQUIRES: check_job holds.
+/// The job's GPU with its memory. REQUIRES: check_job does not throw.
 report::Gpu card_of(const job::Job& job, const Installation& installation);
 
-/// REQUIRES: check_job holds.
+/// REQUIRES: check_job does not throw.
 PlanRequest request_for(const job::Job& job, const Installation& installation, std::int64_t depth = 2);
 
 }  // namespace plimsoll::cli

@@ -23,7 +23,7 @@ bool is_special(const fs::path& file) {
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
-/// A link stays a link: what it points to is replaced.
+/// The file that a link points to: the link itself stays.
 fs::path target_of(const fs::path& file) {
   std::error_code error;
   const fs::path target = fs::canonical(file, error);
@@ -36,7 +36,7 @@ fs::path beside(const fs::path& file) {
 
 [[noreturn]] void fail(const fs::path& file, int error) { throw SystemError("cannot write " + file.string(), error); }
 
-/// A new file has the rights that any other program would have given it, an old one keeps its own.
+/// Renames `part` to `file`. A file that existed keeps its permissions.
 void put_in_place(const fs::path& part, const fs::path& file) {
   std::error_code error;
   const fs::file_status old = fs::status(file, error);
@@ -49,7 +49,7 @@ void put_in_place(const fs::path& part, const fs::path& file) {
   }
 }
 
-/// Nothing half-written stays if `write` fails. Filesystem functions lose the reason, so the stream writes all.
+/// If `write` fails no part of the file stays. A stream keeps errno, which functions of std::filesystem lose.
 void write_by(const fs::path& file, const std::function<void(std::ofstream&)>& write) {
   const fs::path target = target_of(file);
   const bool special = is_special(target);
@@ -74,14 +74,14 @@ void check_writable(const fs::path& file, const std::string& option) {
     throw InvalidArgument(option + ": cannot write " + file.string() + ": " + why);
   };
   std::error_code error;
-  if (fs::is_directory(file, error)) refuse("it is a folder; name a file in it");
+  if (fs::is_directory(file, error)) refuse("it is a folder: name a file in it");
   const fs::path target = target_of(fs::absolute(file));
   if (!is_special(target) && !fs::is_directory(target.parent_path(), error)) {
-    refuse("there is no folder " + target.parent_path().string() + "; make it first");
+    refuse("the folder " + target.parent_path().string() + " does not exist: make it first");
   }
   if (fs::exists(target, error) && access(target.c_str(), W_OK) != 0) refuse(std::strerror(errno));
   if (is_special(target)) return;
-  // Only trying tells for sure: rights, read-only file systems, quotas.
+  // Only a trial finds read-only file systems and quotas.
   const fs::path part = beside(target);
   const int descriptor = open(part.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) refuse(std::strerror(errno));
@@ -110,8 +110,7 @@ TemporaryFolder::TemporaryFolder() {
   if (error) base = "/tmp";
   std::string name = (base / "plimsoll-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw SystemError("cannot make a temporary folder in " + base.string(), errno,
-                      "; set TMPDIR to a folder that can be written");
+    throw SystemError("cannot make a temporary folder in " + base.string(), errno, "; set TMPDIR to a writable folder");
   }
   path_ = name;
 }

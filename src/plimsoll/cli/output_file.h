@@ -5,19 +5,18 @@
 
 namespace plimsoll::cli {
 
-/// Throws InvalidArgument where `file` could not be written later: no such folder, a folder itself, no permission.
-/// `option` names it in the message. Leaves nothing behind.
+/// Throws InvalidArgument with the name of `option` if `file` cannot be written: it is a folder, its folder does not
+/// exist, or it is not writable. Leaves no file behind.
 void check_writable(const std::filesystem::path& file, const std::string& option);
 
-/// Writes all of `text`, or leaves `file` as it was: the text goes to a temporary file beside it, which then takes its
-/// place. What is not a regular file (/dev/stderr, a pipe) is written straight.
-/// Throws SystemError.
+/// Writes all of `text`, or leaves `file` unchanged: the text goes to a temporary file beside it, which then replaces
+/// it. A file that is not regular (/dev/stderr, a pipe) is written directly. Throws SystemError.
 void write_file(const std::filesystem::path& file, const std::string& text);
 
-/// The same with the contents of `source`, which is moved.
+/// The same with the contents of `source`, which is removed.
 void move_into_place(const std::filesystem::path& source, const std::filesystem::path& file);
 
-/// A folder for the time of one run, removed with all its contents at the end.
+/// A folder that its destructor removes with all its contents.
 class TemporaryFolder {
  public:
   /// Throws SystemError.

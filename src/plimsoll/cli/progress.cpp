@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kInterval{100};
 constexpr std::size_t kBarWidth = 24;
 constexpr const char* kErase = "\r\x1b[K";
 
-/// A line that wraps could not be erased. 0: not known.
+/// The terminal's width, because a line that wraps cannot be erased. 0: unknown.
 std::size_t columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

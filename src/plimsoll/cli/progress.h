@@ -7,8 +7,7 @@
 
 namespace plimsoll::cli {
 
-/// One line on a terminal that is drawn again and again, ten times a second at most, and is gone at the end. Nothing
-/// anywhere else.
+/// One line on a terminal, drawn at most ten times a second and erased at the end. Other streams get nothing.
 class Progress {
  public:
   /// `wanted`: the stream is a terminal.
@@ -17,7 +16,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// "[####----] 12 of 30 jobs" and what else there is to say. A total of 0 is not known: no bar.
+  /// Draws "[####----] 12 of 30 jobs" and `text`. A total of 0 means unknown: no bar.
   void show(std::size_t done, std::size_t total, const std::string& text);
   void clear();
 

@@ -6,13 +6,13 @@
 
 namespace plimsoll::cli {
 
-/// Where a command writes. Colour follows from what the streams are.
+/// The output streams of a command.
 struct Streams {
   std::ostream& out;
   std::ostream& err;
   report::Colour out_colour = report::Colour::kNever;
   report::Colour err_colour = report::Colour::kNever;
-  bool progress = false;  ///< standard error is a terminal
+  bool progress = false;  ///< Standard error is a terminal.
 };
 
 }  // namespace plimsoll::cli

@@ -1,3 +1,4 @@
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "plimsoll/cli/commands/commands.h"
@@ -21,11 +22,27 @@ struct ExplainOptions {
 CommandShape explain_shape() {
   return job_command({.name = "explain",
                       .about = "Lists the causes of the peak, and how much each single change would save.",
-                      .options = {processes_flag(), units_flag(), quiet_flag()},
+                      .options = {processes_flag(), units_flag(), json_flag(), quiet_flag()},
                       .footer =
                           "Example:\n"
                           "  plimsoll explain llama3-8b --gpus 8 --batch 2\n\n"
                           "Exit codes: 0 it fits, 1 it could not be run, 2 bad usage or input, 3 it does not fit."});
+}
+
+std::string explanation_json(const report::Report& report, const std::vector<report::Saving>& savings) {
+  using Json = nlohmann::ordered_json;
+  Json changes = Json::array();
+  for (const report::Saving& saving : savings) {
+    Json& change = changes.emplace_back(Json{{"change", saving.change}});
+    change["report"] = saving.result ? Json::parse(report::to_json(*saving.result)) : Json(nullptr);
+    change["error"] = saving.result ? Json(nullptr) : Json(saving.failure);
+  }
+  return Json{{"version", 1},
+              {"command", "explain"},
+              {"report", Json::parse(report::to_json(report))},
+              {"changes", std::move(changes)}}
+             .dump(2) +
+         "\n";
 }
 
 int explain(const ExplainOptions& options, const Context& context) {
@@ -33,12 +50,13 @@ int explain(const ExplainOptions& options, const Context& context) {
   const ReadJob read = read_job(options.job);
   const architecture::Architecture model = model_of(read.job);
   check_job(read.job, model, installation);
-  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
+  check_document(options.report.json, "--json");
+  print_file_notes(options.job, read.file, options.report.quiet, streams.err);
 
   // The job and all changes run at the same time.
   const std::vector<Change> changes = single_changes(read.job, model);
   std::vector<PlanRequest> requests = {request_for(read.job, installation)};
-  if (!options.report.quiet) {
+  if (!options.report.quiet || options.report.json) {
     for (const Change& change : changes) requests.push_back(request_for(change.job, installation, /*depth=*/1));
   }
   const auto planning = start(std::min(options.processes, requests.size()));
@@ -56,7 +74,11 @@ int explain(const ExplainOptions& options, const Context& context) {
   for (std::size_t i = 1; i < outcomes.size(); ++i) {
     savings.push_back({.change = changes[i - 1].text, .result = outcomes[i].report, .failure = outcomes[i].error});
   }
-  streams.out << report::explanation_text(report, savings, text_options(options.report, streams)) << std::flush;
+  write_document(options.report.json, [&] { return explanation_json(report, savings); }, streams);
+  const bool aside = goes_to_stdout(options.report.json);
+  if (options.report.quiet) savings.clear();
+  text_stream(streams, aside) << report::explanation_text(report, savings, text_options(options.report, streams, aside))
+                              << std::flush;
   return report.fits() == true ? kExitFits : kExitDoesNotFit;
 }
 

@@ -91,7 +91,7 @@ int fit(const FitOptions& options, const Context& context) {
   const job::Job first = job_with(read.job, field.name, field.candidates.value(0));
   check_job(first, model, installation);
   check_document(options.report.json, "--json");
-  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
+  print_file_notes(options.job, read.file, options.report.quiet, streams.err);
 
   const auto planning = start(options.processes);
   const bool least = options.range.search == Search::kGpus;

@@ -61,7 +61,7 @@ int plan(const PlanOptions& options, const Context& context) {
   check_document(options.report.json, "--json");
   check_binary(options.log, "--log");
   check_binary(options.snapshot, "--snapshot");
-  tell_about_file(options.job, read.file, options.report.quiet, streams.err);
+  print_file_notes(options.job, read.file, options.report.quiet, streams.err);
 
   PlanRequest request = request_for(read.job, installation, options.report.depth);
   report::Report report;

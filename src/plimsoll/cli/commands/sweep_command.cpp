@@ -75,7 +75,7 @@ int sweep(const SweepOptions& options, const Context& context) {
   const SweepJobs jobs = sweep_jobs(options.job, installation);
   check_document(options.report.json, "--json");
   check_document(options.csv, "--csv");
-  tell_about_file(options.job, jobs.file, options.report.quiet, streams.err);
+  print_file_notes(options.job, jobs.file, options.report.quiet, streams.err);
   const auto count = static_cast<std::size_t>(
       std::count_if(jobs.rows.begin(), jobs.rows.end(), [](const SweepJob& row) { return row.job.has_value(); }));
   const job::Job& one =

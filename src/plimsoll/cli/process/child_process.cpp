@@ -24,7 +24,7 @@ static_assert(std::atomic<pid_t>::is_always_lock_free, "read in a signal handler
 
 void forward(int signal, siginfo_t* info, void*) {
   const int saved = errno;
-  // The terminal's own signals come from the kernel and have gone to the child as well: twice would be once too often.
+  // Signals of the terminal come from the kernel, which has sent them to the child too.
   const pid_t child = child_to_signal.load();
   if (child > 0 && info->si_code != SI_KERNEL) kill(child, signal);
   errno = saved;
@@ -37,7 +37,7 @@ sigset_t forwarded_set() {
   return set;
 }
 
-/// While it lives, the forwarded signals go to the child. They are blocked until `open` says that there is one.
+/// Sends the forwarded signals to the child. They stay blocked until `open` names the child.
 class Forwarding {
  public:
   Forwarding() {
@@ -48,7 +48,7 @@ class Forwarding {
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     for (std::size_t i = 0; i < kForwarded.size(); ++i) {
       sigaction(kForwarded[i], nullptr, &previous_[i]);
-      // What is ignored (SIGHUP under nohup) must stay so in the child, which a handler here would undo.
+      // An ignored signal (SIGHUP under nohup) must stay ignored in the child; a handler here would undo that.
       if (previous_[i].sa_handler != SIG_IGN) sigaction(kForwarded[i], &action, nullptr);
     }
   }

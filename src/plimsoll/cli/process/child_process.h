@@ -14,26 +14,27 @@ Environment current_environment();
 
 /// How a process ended.
 struct ChildExit {
-  int exit_code = 0;          ///< 128 + n where signal n ended it
-  std::optional<int> signal;  ///< that ended it
+  int exit_code = 0;          ///< 128 + n if signal n ended the process.
+  std::optional<int> signal;  ///< The signal that ended the process.
 };
 
-/// Where a child's standard output goes.
+/// The target of a child's standard output.
 enum class Output { kOurs, kOurStandardError };
 
-/// Starts `arguments[0]` (a path) with exactly this environment and waits for its end. Standard input and error are
-/// ours. SIGINT, SIGTERM, SIGHUP and SIGQUIT that reach us meanwhile are passed on, and do not end us; those of the
-/// terminal reach the child by themselves, since it is of our process group.
+/// Starts `arguments[0]` (a path) with exactly this environment and waits for its end. The child shares our standard
+/// input and error. SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end us meanwhile, but go to the child. (A terminal sends
+/// its signals to the child itself, because both are in one process group.)
 /// Throws SystemError if the program cannot be started. Not reentrant: one child at a time.
 /// REQUIRES: !arguments.empty().
 ChildExit run_child(const std::vector<std::string>& arguments, const Environment& environment,
                     Output output = Output::kOurs);
 
-/// Runs a program found on PATH and returns what it wrote to standard output. Standard error is ours.
+/// The end and the standard output of a process.
 struct Captured {
   ChildExit exit;
   std::string output;
 };
+/// Runs a program from PATH. It shares our standard error.
 Captured capture_child(const std::vector<std::string>& arguments);
 
 }  // namespace plimsoll::cli

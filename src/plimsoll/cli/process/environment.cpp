@@ -24,9 +24,9 @@ std::int64_t card_count(const RunOptions& options) {
 
 namespace {
 
-/// What is compiled or tuned on a pretended GPU must not be found by a later run on a real one: torch's run-time
-/// kernels have no code in them, and autotuning had nothing to measure.
-void keep_caches_apart(Environment& environment) {
+/// A run on a real GPU must not find the caches of a pretend one: their kernels have no code, and autotuning measured
+/// nothing.
+void separate_caches(Environment& environment) {
   environment["USE_PYTORCH_KERNEL_CACHE"] = "0";
   const auto of = [&](const char* name) {
     const auto found = environment.find(name);
@@ -59,12 +59,12 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   environment["TORCHELASTIC_RESTART_COUNT"] = "0";
   environment["TORCHELASTIC_MAX_RESTARTS"] = "0";
   environment["TORCHELASTIC_RUN_ID"] = "plimsoll";
-  // True would make every rank a client of a store that torchrun's agent keeps; there is no agent here.
+  // With True every rank would connect to the store of torchrun's agent, which does not exist here.
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   environment.try_emplace("OMP_NUM_THREADS", "1");
 
   if (options.alloc_conf) {
-    // The name changed in torch 2.9; older ones know only the first.
+    // torch 2.9 renamed the variable.
     environment["PYTORCH_CUDA_ALLOC_CONF"] = *options.alloc_conf;
     environment["PYTORCH_ALLOC_CONF"] = *options.alloc_conf;
   }
@@ -74,7 +74,7 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
     const std::string path = library.string();
     if (path.find_first_of(" :") != std::string::npos) {
       throw InvalidArgument("the dynamic loader cannot preload " + path +
-                            ": a path with a space or a colon; move Plimsoll to a folder without");
+                            ": the path has a space or a colon; move Plimsoll to another folder");
     }
     preload += (preload.empty() ? "" : ":") + path;
   }
@@ -86,9 +86,9 @@ Environment child_environment(const RunOptions& options, const ChildFiles& files
   environment["PLIMSOLL_GPUS"] = std::to_string(card_count(options));
   environment["PLIMSOLL_EVENT_LAG"] = std::to_string(options.event_lag);
   environment["PLIMSOLL_RUN"] = files.settings;
-  environment.erase("PLIMSOLL_GPU_MEMORY");  // The card is the profile's, as the report has it.
-  keep_caches_apart(environment);
-  // It names real cards, of which there may be fewer than pretended ones. What the script sets itself counts.
+  environment.erase("PLIMSOLL_GPU_MEMORY");  // The report has the profile's memory.
+  separate_caches(environment);
+  // It names real GPUs, of which there may be fewer than pretend ones. The script may set it itself.
   environment.erase("CUDA_VISIBLE_DEVICES");
   return environment;
 }

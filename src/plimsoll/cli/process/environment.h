@@ -9,34 +9,33 @@
 
 namespace plimsoll::cli {
 
-/// Where a rank stands in its job, as torchrun would place it: nodes are filled one after the other.
+/// The place of a rank in its job, as with torchrun: ranks fill one node after the other.
 struct Placement {
   std::int64_t local_rank = 0;
-  std::int64_t local_world_size = 1;  ///< ranks on this node; the last node may have fewer
+  std::int64_t local_world_size = 1;  ///< Ranks on this node; the last node may have fewer.
   std::int64_t node = 0;
   std::int64_t nodes = 1;
 };
 
-/// REQUIRES: check_numbers(options) holds.
+/// REQUIRES: rank < world_size.
 Placement placement(const RunOptions& options);
 
-/// The cards of a node: 8 where the user does not say.
+/// The GPUs of a node; 8 by default.
 std::int64_t cards_per_node(const RunOptions& options);
 
-/// The cards that the child sees: those of its node, and where the user does not say how many, not more than there are
-/// ranks.
+/// The GPUs that the child sees: those of its node. By default not more than the job has ranks.
 std::int64_t card_count(const RunOptions& options);
 
-/// What the child's environment refers to.
+/// Files and settings that the child's environment names.
 struct ChildFiles {
   std::filesystem::path library_folder;
-  std::vector<std::filesystem::path> libraries;  ///< to preload, in this order
+  std::vector<std::filesystem::path> libraries;  ///< To preload, in this order.
   std::filesystem::path profile;
   std::string settings;  ///< PLIMSOLL_RUN
 };
 
-/// The environment of the Python that runs the script: `parent`'s, with torchrun's variables for this rank and what the
-/// pretend GPU needs. The user's own LD_PRELOAD comes after ours.
+/// The environment of the Python process that runs the script: that of `parent`, torchrun's variables for this rank,
+/// and the variables of the pretend GPU. The user's LD_PRELOAD comes after ours.
 Environment child_environment(const RunOptions& options, const ChildFiles& files, Environment parent);
 
 }  // namespace plimsoll::cli

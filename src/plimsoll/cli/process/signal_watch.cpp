@@ -38,7 +38,7 @@ SignalWatch::~SignalWatch() {
 
 void SignalWatch::poll(pollfd& descriptor) const {
   descriptor.revents = 0;
-  // Signals are let in while it waits, and only then: none can come between a look at `caught` and the wait.
+  // ppoll unblocks signals only while it waits, so none is lost between the test of `caught` and the wait.
   while (ppoll(&descriptor, 1, nullptr, &mask_) < 0) {
     if (errno != EINTR) throw SystemError("ppoll");
     if (caught != 0) throw Interrupted(caught);

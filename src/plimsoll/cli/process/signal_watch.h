@@ -7,10 +7,9 @@
 
 namespace plimsoll::cli {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT wait until `poll` is called, and make it throw: so what was
-/// started is ended, and temporary files go, in destructors. What was ignored stays ignored. Those that come after the
-/// last `poll` do at its end what they did before.
-/// One at a time, in the main thread.
+/// Holds back SIGINT, SIGTERM, SIGHUP and SIGQUIT until `poll`, which throws for them: so destructors end processes and
+/// remove temporary files. Ignored signals stay ignored. A signal after the last `poll` takes its usual effect in the
+/// destructor. One object at a time, in the main thread.
 class SignalWatch {
  public:
   SignalWatch();
@@ -18,10 +17,10 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  /// Waits until something happens to the descriptor. Throws Interrupted.
+  /// Waits for an event on the descriptor. Throws Interrupted.
   void poll(pollfd& descriptor) const;
 
-  /// The signal mask from before, for processes that are started meanwhile.
+  /// The earlier signal mask, for new processes.
   const sigset_t& mask() const { return mask_; }
 
  private:

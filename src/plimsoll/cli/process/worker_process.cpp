@@ -19,16 +19,16 @@ extern char** environ;
 namespace plimsoll::cli {
 namespace {
 
-constexpr off_t kMostWords = 2000;
+constexpr off_t kMostErrorText = 2000;
 
-/// How long a process that has closed its output may take to end by itself.
+/// A process that has closed its output has this long to end by itself.
 constexpr int kPatienceMilliseconds = 1000;
 
-std::string in_words(int status) {
+std::string description_of(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     return "was ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")" +
-           (signal == SIGKILL ? ": the machine may have too little memory" : "");
+           (signal == SIGKILL ? ": the machine may be out of memory" : "");
   }
   return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
@@ -81,17 +81,17 @@ void WorkerProcess::end() {
 }
 
 std::string WorkerProcess::how_it_ended() {
-  if (process_ <= 0) return "has ended before";
+  if (process_ <= 0) return "ended before";
   int status = 0;
   pid_t ended = 0;
   for (int waited = 0; ended == 0 && waited < kPatienceMilliseconds; ++waited) {
     ended = waitpid(process_, &status, WNOHANG);
     if (ended == 0) usleep(1000);
   }
-  std::string text = ended == process_ ? in_words(status) : "closed its output and did not end";
-  const std::string words = last_words();
-  if (!words.empty()) text += "; its last words: " + words;
-  // Those that it started are of its group still; its own number is not given away while they live.
+  std::string text = ended == process_ ? description_of(status) : "closed its output and did not end";
+  const std::string message = last_message();
+  if (!message.empty()) text += "; last message: " + message;
+  // Its children are still in its group; the system does not reuse the number of a group with members.
   if (ended == process_) {
     kill(-process_, SIGKILL);
     process_ = 0;
@@ -100,11 +100,11 @@ std::string WorkerProcess::how_it_ended() {
   return text;
 }
 
-std::string WorkerProcess::last_words() const {
+std::string WorkerProcess::last_message() const {
   if (errors_ < 0) return "";
   const off_t length = lseek(errors_, 0, SEEK_END);
   if (length <= 0) return "";
-  std::string text(static_cast<std::size_t>(std::min(length, kMostWords)), '\0');
+  std::string text(static_cast<std::size_t>(std::min(length, kMostErrorText)), '\0');
   const ssize_t got = pread(errors_, text.data(), text.size(), length - static_cast<off_t>(text.size()));
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();

@@ -9,9 +9,8 @@
 
 namespace plimsoll::cli {
 
-/// A program whose standard input and output are one socket to us. What it writes to standard error is kept, to be told
-/// where it fails. It leads a process group of its own, which is ended with it: no process is left behind, and the
-/// terminal's signals reach only us.
+/// A program with one socket to us as standard input and output. Its standard error is kept for messages. The program
+/// leads its own process group, which ends with it: no process stays behind, and the terminal's signals reach only us.
 class WorkerProcess {
  public:
   /// Throws SystemError if the program cannot be started.
@@ -23,13 +22,13 @@ class WorkerProcess {
 
   int socket() const { return socket_; }
 
-  /// Ends it where it has not ended by itself, and says how it did, with the last lines that it wrote to standard
-  /// error: "ended with exit code 3; its last words: …".
+  /// Ends the program if it still runs. Describes its end with the last line of its standard error: "ended with exit
+  /// code 3; last message: …".
   std::string how_it_ended();
 
  private:
   void end();
-  std::string last_words() const;
+  std::string last_message() const;
 
   int socket_ = -1;
   int errors_ = -1;  ///< A file in memory.

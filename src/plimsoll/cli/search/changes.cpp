@@ -45,7 +45,7 @@ class Changes {
   std::vector<Change> changes_;
 };
 
-/// The allocator's settings with expandable segments; what else is set stays.
+/// The allocator's settings with expandable segments; other settings stay.
 std::string with_expandable_segments(const std::string& conf) {
   constexpr const char* kOn = "expandable_segments:True";
   if (conf.find("expandable_segments") != std::string::npos) return conf == kOn ? conf : kOn;
@@ -61,7 +61,7 @@ std::vector<Change> single_changes(const job::Job& job, const architecture::Arch
   changes.add({{"checkpoint", "full"}});
   changes.add({{"reshard-after-forward", "always"}});
   changes.add({{"reshard-after-forward", "never"}});
-  // Where nothing is freed after forward, neither is the last block.
+  // If nothing is freed after forward, the last block is kept too.
   if (job.reshard_after_forward.kind != Kind::kNever) changes.add({{"keep-last-block", "false"}});
   changes.add({{"wrap", "blocks"}});
   changes.add({{"wrap", "blocks:2"}});
@@ -71,7 +71,7 @@ std::vector<Change> single_changes(const job::Job& job, const architecture::Arch
   changes.add({{"optimizer-impl", "foreach"}});
   changes.add({{"offload", "params"}});
   if (job.reduce_dtype == job::Dtype::kFp32) changes.add({{"reduce-dtype", "bf16"}});
-  // GPT-2's norms are of another kind, which is one operation anyway.
+  // The norms of GPT-2 are one operation in any case.
   if (model.family != architecture::Family::kGPT2) changes.add({{"norm", "fused"}});
   changes.add({{"keep-logits", "false"}});
   changes.add({{"loss-fp32", "false"}});

@@ -8,14 +8,14 @@
 
 namespace plimsoll::cli {
 
-/// A job with one thing changed.
+/// A job with one change.
 struct Change {
-  std::string text;  ///< As one writes it: "--checkpoint full".
+  std::string text;  ///< As on the command line: "--checkpoint full".
   job::Job job;
 };
 
-/// Every single change that may save memory, or that people ask about: those that change this job and that job::check
-/// takes; none twice. In the order in which one would think of them.
+/// Every single change that may save memory, or that users ask about, if it changes this job and job::check accepts it.
+/// Each once, the most common first.
 std::vector<Change> single_changes(const job::Job& job, const architecture::Architecture& model);
 
 }  // namespace plimsoll::cli

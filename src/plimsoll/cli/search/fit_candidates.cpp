@@ -18,7 +18,7 @@ std::int64_t usual_limit(Search search) {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
-/// Why the job cannot have that value; empty where it can.
+/// The message of job::check, or "" if it accepts the job.
 std::string complaint(const job::Job& job, const architecture::Architecture& model) {
   try {
     job::check(job, model);
@@ -30,15 +30,15 @@ std::string complaint(const job::Job& job, const architecture::Architecture& mod
 
 void check_limit(std::int64_t limit, std::int64_t multiple) {
   if (limit >= multiple) return;
-  throw InvalidArgument("--limit " + text(limit) + " is below the first value to try, " + text(multiple) +
-                        ": give a larger one, or a smaller --multiple");
+  throw InvalidArgument("--limit " + text(limit) + " is below the first value, " + text(multiple) +
+                        ": give a larger --limit or a smaller --multiple");
 }
 
 /// 1 to 8, then 16, 24, …; or multiples of one number.
 FitField gpus(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
   const std::int64_t limit = range.limit.value_or(usual_limit(Search::kGpus));
   if (limit > job::kMostGpus)
-    throw InvalidArgument("--limit of GPUs is " + text(job::kMostGpus) + " at most, found " + text(limit));
+    throw InvalidArgument("--limit must be at most " + text(job::kMostGpus) + " GPUs, found " + text(limit));
   const std::int64_t multiple = range.multiple.value_or(1);
   check_limit(limit, multiple);
   auto values = std::make_shared<std::vector<std::int64_t>>();
@@ -54,7 +54,8 @@ FitField gpus(const FitRange& range, const job::Job& job, const architecture::Ar
       last_complaint = wrong;
     }
   }
-  if (values->empty()) throw InvalidArgument("no number of GPUs up to " + text(limit) + " will do: " + last_complaint);
+  if (values->empty())
+    throw InvalidArgument("no number of GPUs up to " + text(limit) + " is possible: " + last_complaint);
   FitField field{.name = "gpus",
                  .candidates = {static_cast<std::int64_t>(values->size()),
                                 [values](std::int64_t place) { return values->at(static_cast<std::size_t>(place)); }},
@@ -68,11 +69,11 @@ FitField gpus(const FitRange& range, const job::Job& job, const architecture::Ar
     field.note =
         "Searched: 1 to " + text(kGpusOfNode) + " GPUs, then multiples of " + text(kGpusOfNode) + " up to " + last;
   }
-  field.note += skipped ? ", without those that the job's other settings rule out." : ".";
+  field.note += skipped ? ", except numbers that the job's other settings exclude." : ".";
   return field;
 }
 
-/// Multiples of a number, up to the last that the check takes.
+/// Multiples of a number, up to the last that job::check accepts.
 FitField multiples(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
   const bool is_sequence = range.search == Search::kSeqLen;
   const std::int64_t multiple = range.multiple.value_or(is_sequence ? 128 : 1);
@@ -95,7 +96,7 @@ FitField multiples(const FitRange& range, const job::Job& job, const architectur
       (complaint_at(middle).empty() ? good : bad) = middle;
     }
     field.candidates.count = bad;
-    field.note = "Nothing above " + text(field.candidates.value(good)) + " can be tried: " + complaint_at(bad) + ".";
+    field.note = "The largest possible value is " + text(field.candidates.value(good)) + ": " + complaint_at(bad) + ".";
   }
   if (multiple > 1)
     field.note += (field.note.empty() ? "" : " ") + ("Only multiples of " + text(multiple) + " were tried.");

@@ -29,12 +29,12 @@ struct FitField {
 /// "batch", "seq-len" or "gpus".
 std::string searched_field(Search search);
 
-/// The job with another value of that field.
+/// The job with another value of `field`.
 job::Job job_with(const job::Job& job, const std::string& field, std::int64_t value);
 
-/// The values that job::check takes, up to --limit, in multiples of --multiple. GPUs: each number up to those of one
-/// machine (8), then whole machines.
-/// Throws InvalidArgument where there are none: job::check's own complaint, or that the limit is below the first.
+/// The values that job::check accepts, up to --limit, in multiples of --multiple. GPUs: each number up to 8 (one
+/// machine), then multiples of 8.
+/// Throws InvalidArgument if there are none: the message of job::check, or that the limit is too small.
 FitField fit_field(const FitRange& range, const job::Job& job, const architecture::Architecture& model);
 
 }  // namespace plimsoll::cli

@@ -13,16 +13,16 @@ namespace {
 using report::Fit;
 using report::Report;
 
-/// More at once would be wasted: most of them lie beyond the limit, and jobs that do not fit take the longest.
+/// More would be wasted: most would lie beyond the limit, and jobs that do not fit take the longest.
 constexpr std::size_t kMostAtOnce = 4;
 
-/// The report of a run, where failures name the value that they came with.
+/// The report of a run. A failure names the value.
 Report report_at(const std::string& what, std::int64_t value, PlanOutcome outcome) {
   outcome.error = "with --" + what + " " + std::to_string(value) + ": " + outcome.error;
   return report_or_throw(std::move(outcome));
 }
 
-/// Narrows the border between the places that answer one way (below) and those that answer the other way (above).
+/// Narrows the border between the places with one answer (below) and those with the other (above).
 class BoundSearch {
  public:
   BoundSearch(const FitQuestion& question, Planning& planning, const OnProbe& on_probe)

@@ -10,12 +10,12 @@
 
 namespace plimsoll::cli {
 
-/// Values to choose from, ascending, each known by its place.
+/// Ascending values, each with its index (place).
 struct Candidates {
   std::int64_t count = 0;
   std::function<std::int64_t(std::int64_t place)> value;
 
-  /// The first that is not below `least`; `count` where all are.
+  /// The place of the first value that is not below `least`; `count` if there is none.
   std::int64_t first_from(std::int64_t least) const;
 };
 
@@ -25,22 +25,22 @@ struct FitQuestion {
   report::Fit::Direction direction = report::Fit::Direction::kMaximize;
   Candidates candidates;
   std::function<PlanRequest(std::int64_t value)> request;
-  std::size_t parallel = 1;  ///< Values to try at once.
+  std::size_t parallel = 1;  ///< The number of values to try at the same time.
 };
 
-/// Called before values are tried.
+/// Called before each group of values is tried.
 using OnProbe = std::function<void(const report::Fit& so_far, std::int64_t first, std::int64_t last)>;
 
-/// Answers with real runs only: each value twice the one before until the answer changes or the candidates end, then
-/// between those two. Sets the limit, what lies beyond it, and what was tried; the rest is the caller's.
+/// Finds the limit from runs only: doubles the value until the answer changes or the candidates end, then bisects. Sets
+/// the limit, the next value beyond it, and the probes; the caller sets the rest.
 ///
 ///     value     1  2  4  8 16                doubling: 16 is the first that does not fit
-///                        8    12     16      then bisection, at several places at once where that is allowed
+///                        8    12     16      then bisection, at several places at the same time if allowed
 ///
-/// That a value between two that fit does too is assumed. Where answers contradict that, the limit is the last value
-/// before the first one that does not fit (kMaximize) or that does (kMinimize).
+/// A value between two that fit is assumed to fit. If answers contradict that, the limit is the last value before the
+/// first that does not fit (kMaximize) or that fits (kMinimize).
 ///
-/// Throws as report_or_throw does where a run has no report, with the value in the message.
+/// Throws as report_or_throw does if a run has no report, with the value in the message.
 /// REQUIRES: candidates.count > 0.
 report::Fit find_limit(const FitQuestion& question, Planning& planning, const OnProbe& on_probe = {});
 

@@ -8,7 +8,7 @@
 namespace plimsoll::cli {
 namespace {
 
-/// The flags with one value stay flags; the others are axes.
+/// Flags with one value are fixed; the others are axes.
 struct Split {
   JobOptions fixed;
   std::vector<job::Axis> axes;
@@ -17,7 +17,7 @@ struct Split {
 Split split(const JobOptions& options) {
   Split result{.fixed = {.file = options.file, .flags = {}}, .axes = {}};
   for (const job::Setting& flag : options.flags) {
-    if (flag.name == "model") {  // A path may have any letter.
+    if (flag.name == "model") {  // A path may contain any character.
       result.fixed.flags.push_back(flag);
       continue;
     }
@@ -49,7 +49,7 @@ SweepJobs sweep_jobs(const JobOptions& options, const Installation& installation
       row.values.push_back(axis.field->get(combination).value_or(""));
       settings.push_back({axis.field->name, row.values.back()});
     }
-    // With a file all is read again: what torchtitan derives from a global batch depends on the values.
+    // Read the job file again: fields that torchtitan derives from a global batch depend on the values.
     try {
       job::Job job = read_job(parts.fixed, settings).job;
       check_job(job, model, installation);
@@ -62,8 +62,8 @@ SweepJobs sweep_jobs(const JobOptions& options, const Installation& installation
   }
   const bool any = std::any_of(sweep.rows.begin(), sweep.rows.end(), [](const SweepJob& row) { return row.job; });
   if (!any) {
-    throw InvalidArgument("not one of the " + std::to_string(sweep.rows.size()) +
-                          " combinations can be run; the first: " + sweep.rows.front().error);
+    throw InvalidArgument("none of the " + std::to_string(sweep.rows.size()) +
+                          " combinations can be run. The first: " + sweep.rows.front().error);
   }
   return sweep;
 }

@@ -12,7 +12,7 @@
 
 namespace plimsoll::cli {
 
-/// One combination: a job, or why it is none.
+/// One combination: a job, or the reason for which it is refused.
 struct SweepJob {
   std::vector<std::string> values;  ///< One for each axis.
   std::optional<job::Job> job = {};
@@ -20,15 +20,14 @@ struct SweepJob {
 };
 
 struct SweepJobs {
-  std::vector<std::string> axes;  ///< Names of fields that have several values, in the order of job::fields().
+  std::vector<std::string> axes;  ///< The fields with several values, in the order of job::fields().
   std::vector<SweepJob> rows;     ///< The last axis fastest.
-  job::JobFile file;              ///< What there is to say about the job's file.
+  job::JobFile file;              ///< Notes on the job file.
 };
 
-/// Takes the flags apart: those with several values are axes. Jobs that contradict themselves, the model or the card
-/// are rows with an error.
-/// Throws InvalidArgument where no flag has several values, where there are too many combinations, for values that a
-/// flag does not take, and where not one job can be run; FormatError for the job's file.
+/// Makes an axis of each flag with several values. A combination that job::check or the GPU refuses is a row with an
+/// error. Throws InvalidArgument for wrong values, if no flag has several values, if there are too many combinations,
+/// and if every combination is refused; FormatError for the job file.
 SweepJobs sweep_jobs(const JobOptions& options, const Installation& installation);
 
 }  // namespace plimsoll::cli
