@@ -1,4 +1,4 @@
-"""Runs the plimsoll command once: a document, a text, and what went wrong."""
+"""Runs the plimsoll command once, and returns its document, text and errors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plimsoll.api.installation import Installation
 
 _PATIENCE_SECONDS = 5.0
 
-# What `plimsoll run` sets for a process on the pretend GPU, where this is one: the next run begins without.
+# Variables of `plimsoll run`. A process on the pretend GPU does not pass them to another run.
 _OF_A_RUN = ("PLIMSOLL_RUN", "PLIMSOLL_PRETEND_DIR", "PLIMSOLL_GPU_PROFILE", "PLIMSOLL_GPUS", "PLIMSOLL_EVENT_LAG")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the command left. document: the JSON text, None where it wrote none."""
+class CommandOutput:
+    """The output of the command. document: the JSON text, or None if it wrote none."""
 
     code: int
     document: str | None
@@ -31,14 +31,14 @@ class Answer:
     errors: str
 
     def required_document(self) -> str:
-        """The document; raises ValueError for bad usage and RuntimeError for everything else that left none."""
+        """The document. If there is none, raises ValueError for bad usage, and otherwise RuntimeError."""
         if self.document is not None:
             return self.document
         said = self.errors.strip() or self.text.strip()
         if self.code == ExitCode.BAD_USAGE:
             raise ValueError(said.removeprefix("plimsoll: "))
         ended = f"was ended by {_signal_name(-self.code)}" if self.code < 0 else f"failed with exit code {self.code}"
-        raise RuntimeError(f"the plimsoll command {ended}{':' if said else ' and said nothing'}\n{said}".strip())
+        raise RuntimeError(f"the plimsoll command {ended}{':' if said else ' without a message'}\n{said}".strip())
 
 
 def run(
@@ -52,19 +52,19 @@ def run(
     env: Mapping[str, str] | None = None,
     descriptors: Sequence[int] = (),
     worker: Path | None = None,
-) -> Answer:
+) -> CommandOutput:
     """`plimsoll command --json FILE options… rest…`.
 
-    folder: the working directory, where it is not this process's. env: variables beside this process's.
-    descriptors: further files that the command and its child have open, by the same numbers.
-    worker: a file that may come to hold the id of the command's child, for one that does not end when it is asked to.
-    Raises TimeoutError after `timeout` seconds; nothing is left running then.
+    folder: the working directory (None: that of this process). env: more environment variables.
+    descriptors: files that stay open, with the same numbers, in the command and its child.
+    worker: a file to which the command's child may write its process id, so that a child that ignores SIGTERM can be killed.
+    Raises TimeoutError after `timeout` seconds, when all processes have ended.
     """
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as temporary:
         document = Path(temporary, "document.json")
         arguments = [str(installation.command), command, "--json", str(document), *options, *rest]
         environment = {**_outside_of_a_run(os.environ), **installation.variables, **(env or {})}
-        # Files, not pipes: nobody has to read while it runs, and a grandchild that stays keeps nobody waiting.
+        # Files need no reader while the command runs, and a grandchild that keeps one open does not block us.
         with open(Path(temporary, "text"), "w+b") as out, open(Path(temporary, "errors"), "w+b") as err:
             process = subprocess.Popen(
                 arguments,
@@ -82,11 +82,11 @@ def run(
                 if isinstance(reason, subprocess.TimeoutExpired):
                     raise TimeoutError(f"plimsoll {command} took more than {timeout} seconds") from None
                 raise
-            return Answer(code, document.read_text() if document.exists() else None, _text(out), _text(err))
+            return CommandOutput(code, document.read_text() if document.exists() else None, _text(out), _text(err))
 
 
-def tell(errors: str) -> None:
-    """What the command had to say beside its answer goes where it would have gone."""
+def print_errors(errors: str) -> None:
+    """Prints the messages of the command to standard error."""
     if errors:
         sys.stderr.write(errors)
 
@@ -97,7 +97,7 @@ def _text(file: BinaryIO) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], worker: Path | None) -> None:
-    """The command passes SIGTERM on to its child, and ends with it; a child that does not listen is killed first."""
+    """Ends the command and its child. The command passes SIGTERM on; a child that ignores it is killed."""
     for end in (process.terminate, lambda: _kill(worker), process.kill):
         end()
         try:
@@ -111,12 +111,12 @@ def _kill(worker: Path | None) -> None:
     try:
         if worker is not None:
             os.kill(int(worker.read_text()), signal.SIGKILL)
-    except (OSError, ValueError):  # it has not come to say who it is
+    except (OSError, ValueError):  # the child has not written its id
         pass
 
 
 def _outside_of_a_run(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what belongs to the pretend GPU of this process, where it has one."""
+    """The environment without the variables of this process's pretend GPU."""
     result = {name: value for name, value in environment.items() if name not in _OF_A_RUN}
     libraries = environment.get("PLIMSOLL_PRETEND_DIR")
     if libraries:

@@ -186,7 +186,7 @@ def estimate(
     result = Estimate(document, answer.text, payload.name, out.text(), err.text())
     if not began:
         raise RuntimeError(f"the process with the pretend GPU did not start:\n{(answer.errors + answer.text).strip()}")
-    command.tell(answer.errors)
+    command.print_errors(answer.errors)
     _raise_failure(result, said)
     return result
 

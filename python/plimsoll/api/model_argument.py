@@ -1,4 +1,4 @@
-"""The `model` of a plan: a name, a path, or a configuration that is written for the command to read."""
+"""The `model` of a plan: a name, a path, or a configuration that is written to a file for the command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class HasToDict(Protocol):
-    """What a configuration of transformers is."""
+    """A configuration of transformers."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -22,22 +22,22 @@ Model = str | os.PathLike[str] | Mapping[str, Any] | HasToDict
 
 @dataclass(frozen=True)
 class ModelArgument:
-    """argument: what the command is given. label: what people call it."""
+    """argument: for the command line. label: for the user."""
 
     argument: str
     label: str
 
 
 def resolve(model: Model, folder: Path) -> ModelArgument:
-    """A configuration goes into `folder`, which the command must then be started in.
+    """Writes a configuration to `folder`, in which the command must then start.
 
-    Raises TypeError where it is none of what a model may be, and ValueError where it cannot be written as JSON.
+    Raises TypeError for a model of another type, and ValueError if it cannot be written as JSON.
     """
     if isinstance(model, str):
         return ModelArgument(model, model)
     if isinstance(model, os.PathLike):
         path = os.fspath(model)
-        # A name without a slash would be looked up among the presets first.
+        # The command would first search a name without a slash among the presets.
         return ModelArgument(path if os.sep in path else os.path.join(".", path), path)
     if isinstance(model, Mapping):
         config = dict(model)

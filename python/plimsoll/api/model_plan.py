@@ -103,7 +103,7 @@ def plan(
             folder=folder if is_written else None,
         )
     document = answer.required_document()
-    command.tell(answer.errors)
+    command.print_errors(answer.errors)
     result = Plan(document, answer.text, named.label if named is not None else "")
     result.model = result.model or str(result.to_dict()["model"]["name"])
     return result

@@ -195,8 +195,8 @@ def test_a_failed_command_is_a_runtime_error_with_its_message(monkeypatch):
 
 
 def test_the_error_of_a_killed_command_names_its_signal():
-    with pytest.raises(RuntimeError, match="^the plimsoll command was ended by SIGKILL and said nothing$"):
-        command.Answer(-9, None, "", "").required_document()
+    with pytest.raises(RuntimeError, match="^the plimsoll command was ended by SIGKILL without a message$"):
+        command.CommandOutput(-9, None, "", "").required_document()
 
 
 @needs_planner

@@ -109,7 +109,7 @@ std::string WorkerProcess::last_message() const {
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   const std::size_t line = text.rfind('\n');
-  return report::without_orders(line == std::string::npos ? text : text.substr(line + 1));
+  return report::strip_control_chars(line == std::string::npos ? text : text.substr(line + 1));
 }
 
 }  // namespace plimsoll::cli

@@ -42,7 +42,7 @@ std::string moment(const std::optional<std::int64_t>& step, const std::string& p
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string without_orders(std::string text) {
+std::string strip_control_chars(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }

@@ -46,7 +46,7 @@ std::string moment(const std::optional<std::int64_t>& step, const std::string& p
 std::string first_line(const std::string& text);
 
 /// `text` without control characters, which a terminal would obey: a document may come from others.
-std::string without_orders(std::string text);
+std::string strip_control_chars(std::string text);
 
 /// The maximum width of text.
 inline constexpr std::size_t kLineWidth = 120;

@@ -35,7 +35,7 @@ std::string headline(const Comparison& comparison, const Amounts& amounts, Colou
 }
 
 std::string unattributed(const Report& report) {
-  const std::string why = report.attribution.empty() ? "" : ": " + without_orders(report.attribution);
+  const std::string why = report.attribution.empty() ? "" : ": " + strip_control_chars(report.attribution);
   return "     " + wrapped("its categories and modules are not known" + why, 115, "     ") + "\n";
 }
 
@@ -43,15 +43,15 @@ std::string side(const char* letter, const NamedReport& side) {
   const Report& report = side.report;
   const PlannedJob* job = report.planned();
   return std::string("  ") + letter + ": " + side.name + " (" +
-         (job != nullptr ? "plan of " + without_orders(job->model.name) : "run") + " on " +
-         without_orders(report.gpu.name) + ", " + format_bytes(report.gpu.memory) + ")\n" +
+         (job != nullptr ? "plan of " + strip_control_chars(job->model.name) : "run") + " on " +
+         strip_control_chars(report.gpu.name) + ", " + format_bytes(report.gpu.memory) + ")\n" +
          // A plan that does not fit is run again on a larger card; a script is not.
          (job == nullptr && report.fits() != true ? "     its values end where the script ended\n" : "") +
          (report.is_attributed() ? "" : unattributed(report));
 }
 
 std::string value_of(const JobValue& value) {
-  return std::holds_alternative<std::nullptr_t>(value) ? "-" : without_orders(shown(value));
+  return std::holds_alternative<std::nullptr_t>(value) ? "-" : strip_control_chars(shown(value));
 }
 
 std::string setting_table(const Comparison& comparison) {
@@ -59,7 +59,7 @@ std::string setting_table(const Comparison& comparison) {
   if (comparison.settings->empty()) return "\nNo setting differs\n";
   Table table({{"setting"}, {"A"}, {"B"}});
   for (const SettingChange& change : *comparison.settings) {
-    table.add({without_orders(change.name), value_of(change.a), value_of(change.b)});
+    table.add({strip_control_chars(change.name), value_of(change.a), value_of(change.b)});
   }
   return "\nSettings that differ\n" + table.render();
 }
@@ -78,7 +78,7 @@ class ChangeTable {
     const Bytes a = change.a.value_or(0);
     const Bytes b = change.b.value_or(0);
     const double difference = static_cast<double>(b) - static_cast<double>(a);
-    table_.add({without_orders(label), change.a ? amounts_(a) : "-", change.b ? amounts_(b) : "-",
+    table_.add({strip_control_chars(label), change.a ? amounts_(a) : "-", change.b ? amounts_(b) : "-",
                 amounts_.change(a, b),
                 a == 0 || a == b ? "" : decimal(100.0 * difference / static_cast<double>(a), "%+.1f %%")});
   }
