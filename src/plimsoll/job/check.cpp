@@ -1,5 +1,7 @@
 #include "plimsoll/job/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -17,9 +19,10 @@ using architecture::Architecture;
 
 constexpr std::int64_t kUsualSequence = 8192;
 
-std::string text(std::int64_t number) { return std::to_string(number); }
-
-[[noreturn]] void refuse(const std::string& message) { throw InvalidArgument(message); }
+template <class... Values>
+[[noreturn]] void refuse(fmt::format_string<Values...> message, Values&&... values) {
+  throw InvalidArgument(fmt::format(message, std::forward<Values>(values)...));
+}
 
 bool learns_positions(const Architecture& a) { return a.rope_theta == 0; }
 
@@ -32,7 +35,7 @@ std::string divisors(std::int64_t number) {
   }
   std::vector<std::string> list;
   for (const std::int64_t ranks : found) {
-    if (list.size() < kMost) list.push_back(text(ranks));
+    if (list.size() < kMost) list.push_back(std::to_string(ranks));
   }
   return listed(list);
 }
@@ -42,21 +45,20 @@ void check_counts(const Job& job) {
       {"--gpus", job.gpus},   {"--replicas", job.replicas},     {"--batch", job.batch},
       {"--steps", job.steps}, {"--grad-accum", job.grad_accum}, {"--seq-len", job.seq_len.value_or(1)}};
   for (const auto& [flag, number] : counts) {
-    if (number < 1) refuse(std::string(flag) + " must be at least 1, found " + text(number));
+    if (number < 1) refuse("{} must be at least 1, found {}", flag, number);
   }
 }
 
 void check_ranks(const Job& job) {
   if (job.gpus > kMostGpus) {
-    refuse("--gpus " + text(job.gpus) + " is too many: give at most " + text(kMostGpus));
+    refuse("--gpus {} is too many: give at most {}", job.gpus, kMostGpus);
   }
   if (job.gpus % job.replicas != 0) {
-    refuse("--replicas " + text(job.replicas) + " does not divide --gpus " + text(job.gpus) +
-           ": each replica is sharded over gpus / replicas GPUs");
+    refuse("--replicas {} does not divide --gpus {}: each replica is sharded over gpus / replicas GPUs", job.replicas,
+           job.gpus);
   }
   if (job.rank < 0 || job.rank >= job.gpus) {
-    refuse("--rank " + text(job.rank) + " does not exist: the ranks of --gpus " + text(job.gpus) + " are 0 to " +
-           text(job.gpus - 1));
+    refuse("--rank {} does not exist: the ranks of --gpus {} are 0 to {}", job.rank, job.gpus, job.gpus - 1);
   }
 }
 
@@ -65,8 +67,8 @@ void check_reshard(const Job& job, std::int64_t shards) {
   const std::int64_t ranks = job.reshard_after_forward.ranks;
   if (ranks > 1 && ranks < shards && shards % ranks == 0) return;
   const std::string possible = divisors(shards);
-  refuse("--reshard-after-forward " + text(ranks) + " must divide gpus / replicas = " + text(shards) +
-         ", and be above 1 and below it: give " + (possible.empty() ? "auto, always or never" : possible));
+  refuse("--reshard-after-forward {} must divide gpus / replicas = {}, and be above 1 and below it: give {}", ranks,
+         shards, possible.empty() ? "auto, always or never" : possible);
 }
 
 /// At least as many as any parameter has; for every family as if its projections were fused.
@@ -79,9 +81,9 @@ std::int64_t most_rows(const Architecture& a) {
 void check_shards(std::int64_t shards, const Architecture& a) {
   if (shards <= most_rows(a)) return;
   refuse(
-      "gpus / replicas = " + text(shards) + " GPUs are more than the " + text(most_rows(a)) +
-      " rows of the largest parameter: FSDP2 shards dimension 0, so some GPUs would hold nothing. Give fewer --gpus or "
-      "more --replicas");
+      "gpus / replicas = {} GPUs are more than the {} rows of the largest parameter: FSDP2 shards dimension 0, so some "
+      "GPUs would hold nothing. Give fewer --gpus or more --replicas",
+      shards, most_rows(a));
 }
 
 /// If there are more GPUs than experts, each expert is split along its width, into equal parts.
@@ -89,10 +91,10 @@ void check_experts(std::int64_t shards, const Architecture& a) {
   if (!a.experts || shards <= a.experts->count) return;
   const std::int64_t hidden = a.experts->hidden;
   if (hidden % shards == 0 && a.dim % shards == 0) return;
-  refuse("gpus / replicas = " + text(shards) + " GPUs are more than the " + text(a.experts->count) +
-         " experts, and do not divide the experts' width " + text(hidden) + " and the hidden size " + text(a.dim) +
-         ": give --gpus and --replicas so that gpus / replicas is at most " + text(a.experts->count) +
-         " or divides both");
+  refuse(
+      "gpus / replicas = {} GPUs are more than the {} experts, and do not divide the experts' width {} and the hidden "
+      "size {}: give --gpus and --replicas so that gpus / replicas is at most {} or divides both",
+      shards, a.experts->count, hidden, a.dim, a.experts->count);
 }
 
 void check_optimizer(const Job& job) {
@@ -112,8 +114,7 @@ void check_alloc_conf(const Job& job) {
 void check_sequence(const Job& job, const Architecture& a) {
   const std::int64_t tokens = sequence(job, a);
   if (learns_positions(a) && tokens > a.positions) {
-    refuse("--seq-len " + text(tokens) + " is longer than the " + text(a.positions) +
-           " positions that the model learns");
+    refuse("--seq-len {} is longer than the {} positions that the model learns", tokens, a.positions);
   }
   // The largest tensor, in fp32: the logits, or the widest activation.
   std::pair<std::int64_t, const char*> widest{a.vocabulary, "vocabulary"};
@@ -124,8 +125,8 @@ void check_sequence(const Job& job, const Architecture& a) {
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(job.batch, tokens, &bytes) || __builtin_mul_overflow(bytes, widest.first, &bytes) ||
       bytes >= (std::int64_t{1} << 60)) {
-    refuse("--batch " + text(job.batch) + " × sequence " + text(tokens) + " × " + widest.second + " " +
-           text(widest.first) + " × 4 bytes is beyond 2^62 bytes: give a smaller --batch or --seq-len");
+    refuse("--batch {} × sequence {} × {} {} × 4 bytes is beyond 2^62 bytes: give a smaller --batch or --seq-len",
+           job.batch, tokens, widest.second, widest.first);
   }
 }
 
@@ -135,16 +136,16 @@ void check_checkpoint(const Job& job, const Architecture& a) {
   const auto written = [](const Checkpoint::Range& range) { return text_of(Checkpoint{.ranges = {range}}); };
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     if (ranges[index].first < 0 || ranges[index].last >= a.blocks) {
-      refuse("--checkpoint " + written(ranges[index]) + " names blocks that do not exist: the model has blocks 0 to " +
-             text(a.blocks - 1));
+      refuse("--checkpoint {} names blocks that do not exist: the model has blocks 0 to {}", written(ranges[index]),
+             a.blocks - 1);
     }
     if (index > 0 && ranges[index].first <= ranges[index - 1].last) {
-      refuse("--checkpoint has ranges that overlap: " + written(ranges[index - 1]) + " and " + written(ranges[index]) +
-             ". Each block can be in one range");
+      refuse("--checkpoint has ranges that overlap: {} and {}. Each block can be in one range",
+             written(ranges[index - 1]), written(ranges[index]));
     }
   }
   if (ranges.empty() && job.checkpoint.kind != CheckpointKind::kNone && job.checkpoint.every > a.blocks) {
-    refuse("--checkpoint every:" + text(job.checkpoint.every) + " is beyond the model's " + text(a.blocks) + " blocks");
+    refuse("--checkpoint every:{} is beyond the model's {} blocks", job.checkpoint.every, a.blocks);
   }
 }
 
@@ -168,12 +169,14 @@ void check(const Job& job, const Architecture& architecture) {
   check_optimizer(job);
   check_alloc_conf(job);
   if (job.accum_no_sync && job.grad_accum < 2) {
-    refuse("--accum-no-sync needs --grad-accum of 2 or more, found " + text(job.grad_accum) +
-           ": a step with one backward pass has nothing to postpone");
+    refuse(
+        "--accum-no-sync needs --grad-accum of 2 or more, found {}: a step with one backward pass has nothing to "
+        "postpone",
+        job.grad_accum);
   }
   if (job.wrap.blocks > architecture.blocks) {
-    refuse("--wrap blocks:" + text(job.wrap.blocks) + " is beyond the model's " + text(architecture.blocks) +
-           " blocks: for one unit give root");
+    refuse("--wrap blocks:{} is beyond the model's {} blocks: for one unit give root", job.wrap.blocks,
+           architecture.blocks);
   }
   check_checkpoint(job, architecture);
 }
