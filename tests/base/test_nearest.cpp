@@ -30,6 +30,7 @@ TEST_CASE("otherwise a word matches the candidates with the fewest edits, in any
 TEST_CASE("a word that is near to no candidate matches nothing") {
   CHECK(nearest("toaster", kCards, 5).empty());
   CHECK(nearest("gemma3-4b", Words{"llama3-8b"}, 5).empty());
+  CHECK(nearest("batchsize", Words{"ba", "bat", "batch", "size"}, 5) == Words{"batch"});
   CHECK(nearest("", kCards, 5).empty());
   CHECK(nearest("", Words{"a", "ab"}, 5).empty());
   CHECK(nearest("xy", Words{"ab"}, 5).empty());

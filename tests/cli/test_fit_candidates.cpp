@@ -68,7 +68,7 @@ TEST_CASE("a search with nothing to try is refused") {
       "no number of GPUs up to 4 is possible: --rank 9 does not exist: the ranks of --gpus 4 are 0 to 3",
       InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kGpus, .limit = 1 << 21}),
-                       "--limit of GPUs is 1048576 at most, found 2097152", InvalidArgument);
+                       "--limit must be at most 1048576 GPUs, found 2097152", InvalidArgument);
   CHECK_THROWS_WITH_AS(field({.search = Search::kBatch}, {.gpus = 8, .replicas = 3}),
                        doctest::Contains("--replicas 3 does not divide --gpus 8"), InvalidArgument);
 }

@@ -139,8 +139,7 @@ TEST_CASE("many requests and long answers pass each other") {
 }
 
 TEST_CASE("the end of a program that dies is reported, with its last message") {
-  CHECK(message_of("read -r line; kill -9 $$") ==
-        "was ended by signal 9 (Killed): the machine may have too little memory");
+  CHECK(message_of("read -r line; kill -9 $$") == "was ended by signal 9 (Killed): the machine may be out of memory");
   CHECK(message_of("read -r line; kill -11 $$").starts_with("was ended by signal 11 (Segmentation fault)"));
   CHECK(message_of("exit 3") == "ended with exit code 3");
   CHECK(message_of("echo first >&2; echo 'libtorch.so: cannot open' >&2; exit 127") ==

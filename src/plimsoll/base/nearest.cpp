@@ -53,6 +53,12 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
     best = distance;
     found.push_back(candidate);
   }
+  if (found.empty()) {  // "batchsize" begins with "batch".
+    for (const std::string& candidate : candidates) {
+      const bool is_longer = found.empty() || candidate.size() > found[0].size();
+      if (candidate.size() >= 3 && is_longer && wanted.starts_with(lower(candidate))) found = {candidate};
+    }
+  }
   std::sort(found.begin(), found.end());
   if (found.size() > most) found.resize(most);
   return found;
