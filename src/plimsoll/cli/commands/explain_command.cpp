@@ -8,6 +8,7 @@
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/progress.h"
 #include "plimsoll/cli/search/changes.h"
+#include "plimsoll/report/document.h"
 #include "plimsoll/report/text/explanation.h"
 
 namespace plimsoll::cli {
@@ -34,12 +35,12 @@ std::string explanation_json(const report::Report& report, const std::vector<rep
   Json changes = Json::array();
   for (const report::Saving& saving : savings) {
     Json& change = changes.emplace_back(Json{{"change", saving.change}});
-    change["report"] = saving.result ? Json::parse(report::to_json(*saving.result)) : Json(nullptr);
+    change["report"] = saving.result ? report::json_of_report(*saving.result) : Json(nullptr);
     change["error"] = saving.result ? Json(nullptr) : Json(saving.failure);
   }
   return Json{{"version", 1},
               {"command", "explain"},
-              {"report", Json::parse(report::to_json(report))},
+              {"report", report::json_of_report(report)},
               {"changes", std::move(changes)}}
              .dump(2) +
          "\n";
