@@ -7,7 +7,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 
-/// What a command line answered.
+/// The result of a command line.
 struct Called {
   int exit_code = 0;
   std::string out;

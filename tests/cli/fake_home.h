@@ -13,7 +13,8 @@
 /// A plimsoll without torch: its Python is a shell script, its pretend library is the C library.
 class FakeHome {
  public:
-  /// `program` is what the Python does, with the arguments `runner script args…`. $record is the folder of records.
+  /// `program` is the shell script in place of Python; its arguments are `runner script args…`. $record is the folder
+  /// of records.
   explicit FakeHome(const std::string& program) {
     namespace fs = std::filesystem;
     const fs::path home = folder_.path();

@@ -55,7 +55,7 @@ class FakePlanning : public plimsoll::cli::Planning {
   Answer answer_;
 };
 
-/// Starts a FakePlanning, and keeps what it was asked.
+/// Starts a FakePlanning, and keeps its requests.
 struct FakeStart {
   explicit FakeStart(FakePlanning::Answer answer) : planning(std::make_shared<FakePlanning>(std::move(answer))) {}
 

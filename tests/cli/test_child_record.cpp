@@ -100,7 +100,7 @@ TEST_CASE("a record is read whole") {
   CHECK(run.other_devices.at(0).reserved_peak == 2);
 }
 
-TEST_CASE("whose the memory of the peak was is read in the order of the record") {
+TEST_CASE("the attribution of the peak is read in the order of the record") {
   const Report values = parse_record(kAttributed, "7.json").report;
   CHECK(values.is_attributed());
   CHECK(values.peak.module == "layers.1");
@@ -125,7 +125,7 @@ TEST_CASE("whose the memory of the peak was is read in the order of the record")
   CHECK(values.attribution.empty());
 }
 
-TEST_CASE("a record that does not say whose the memory was, or says why not, is one all the same") {
+TEST_CASE("a record without attribution, with or without a reason, is accepted") {
   for (const char* fields :
        {"", R"(, "peak": {"categories": null, "module": null, "stage": null}, "modules": null, "causes": null)"}) {
     const Report values = parse_record(std::string(R"({"version": 2)") + fields + "}", "x").report;

@@ -64,7 +64,7 @@ std::string message_of(const std::string& body) {
   return message.substr(std::min(start.size(), message.size()));
 }
 
-/// Ended, or a zombie that nobody has fetched yet.
+/// Ended, or a zombie.
 bool is_gone(const std::string& process) {
   std::string stat;
   std::getline(std::ifstream("/proc/" + process + "/stat"), stat);
@@ -193,7 +193,7 @@ TEST_CASE("signals end the run, and what ran with it") {
   }
 }
 
-TEST_CASE("the program stands beside the command, unless it is named") {
+TEST_CASE("the planner is beside the command, unless PLIMSOLL_PLANNER names it") {
   const FakeWorker worker(kAnswers);
   const Installation installation{"/home/x", worker.program().parent_path()};
   unsetenv("PLIMSOLL_PLANNER");

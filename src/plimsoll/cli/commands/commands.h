@@ -10,7 +10,7 @@
 
 namespace plimsoll::cli {
 
-/// What a command needs beside its command line.
+/// The inputs of a command beside its command line.
 struct Context {
   const Installation& installation;
   const StartPlanning& start;

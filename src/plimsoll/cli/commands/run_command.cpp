@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 using Takes = OptionShape::Takes;
 
-/// Torch is compiled for at most so many GPUs (C10_COMPILE_TIME_MAX_GPUS).
+/// The limit of torch (C10_COMPILE_TIME_MAX_GPUS).
 constexpr std::int64_t kMostGpusPerNode = 120;
 
 OptionShape of_the_run(OptionShape option, const std::string& help = "") {
@@ -143,7 +143,7 @@ void check_script(const RunOptions& options) {
   }
 }
 
-/// Throws the child's message if it did not find what it should run.
+/// Throws the message of a child that did not find the script or module.
 void check_usage(const fs::path& record_folder) {
   std::ifstream file(record_folder / "bad_usage", std::ios::binary);
   if (!file) return;
