@@ -46,8 +46,8 @@ inline std::size_t calls(const ModuleStats& stats, ModuleState state) {
   return found == stats.snapshots.end() ? 0 : found->second.size();
 }
 
-/// What the tracker's total of the CPU should be, by the count below every tap. Made right after the tracker, it leaves
-/// out what was there before and no tracker knows.
+/// The expected total of the CPU, by the count below every tap. Make it right after the tracker: then it leaves out
+/// older memory, which no tracker knows.
 class ExpectedCpuTotal {
  public:
   explicit ExpectedCpuTotal(MemTracker& tracker)

@@ -175,7 +175,7 @@ TEST_CASE("memory that another thread frees is gone") {
   CHECK(now(tracker) == kNothing);
 }
 
-TEST_CASE("state of every optimizer is told apart from temporaries") {
+TEST_CASE("state of every optimizer is not Temp") {
   MemTracker tracker;
   models::MLP generator(8, 16, 4), critic(8, 16, 4);
   tracker.track_external(generator, critic);

@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// The categories of memory. This table is the only place that declares one: the ledger, the trackers, the reports,
-/// Python and the tables of the docs use it. It stands in `base` because `report` sees no other layer.
+/// Python and the tables of the docs use it. It is in `base` because `report` sees no other layer.
 namespace plimsoll {
 
 struct Category {
@@ -26,8 +26,8 @@ inline constexpr Category kUnshardedParam{"Unsharded Param", "", "Unsharded Para
 inline constexpr Category kParameter{"Parameter", "Parameter", "", "parameters that are not sharded",
                                      "parameters that are not sharded"};
 inline constexpr Category kPostForwardShard{"Post-Forward Shard", "", "",
-                                            "what is kept sharded over fewer ranks between forward and backward",
-                                            "what reshard_after_forward keeps for backward"};
+                                            "shards over fewer ranks, kept between forward and backward",
+                                            "kept for backward by reshard_after_forward"};
 inline constexpr Category kBuffer{"Buffer", "Buffer", "Buffer", "tensors of modules that are not trained", ""};
 inline constexpr Category kShardedGrad{"Sharded Grad", "", "Sharded Grad", "this rank's part of the gradients",
                                        "gradients of this rank's shards"};
@@ -42,15 +42,15 @@ inline constexpr Category kGradient{"Gradient", "Gradient", "", "gradients of pa
                                     "gradients of parameters that are not sharded"};
 inline constexpr Category kActivation{"Activation", "Activation", "Activation",
                                       "results of forward that backward needs, or that are still in use", ""};
-inline constexpr Category kTemp{"Temp", "Temp", "Temp", "what backward and the optimizer make and do not keep", ""};
-inline constexpr Category kAllGatherInput{"All Gather Input", "", "", "this rank's part, made ready to be sent",
+inline constexpr Category kTemp{"Temp", "Temp", "Temp", "temporaries of backward and of the optimizer", ""};
+inline constexpr Category kAllGatherInput{"All Gather Input", "", "", "this rank's part, prepared for the all-gather",
                                           "shards on their way into an all-gather"};
-inline constexpr Category kAllGather{"All Gather", "", "All Gather", "buffers that whole parameters arrive in", ""};
-inline constexpr Category kAllGatherCopyOut{"All Gather Copy-Out", "", "", "parameters that arrived, laid out anew",
-                                            "gathered shards that are laid out anew"};
+inline constexpr Category kAllGather{"All Gather", "", "All Gather", "output buffers of all-gathers", ""};
+inline constexpr Category kAllGatherCopyOut{"All Gather Copy-Out", "", "", "gathered parameters in their own layout",
+                                            "gathered shards in their own layout"};
 inline constexpr Category kReduceScatter{"Reduce Scatter", "", "Reduce Scatter",
                                          "buffers that gradients are reduced from", ""};
-inline constexpr Category kReduceScatterOutput{"Reduce Scatter Output", "", "", "what gradients are reduced to",
+inline constexpr Category kReduceScatterOutput{"Reduce Scatter Output", "", "", "buffers that gradients are reduced to",
                                                "this rank's part of a reduce-scatter, not yet a gradient"};
 inline constexpr Category kAllReduce{"All Reduce", "", "", "gradients on their way between replicas",
                                      "reduced among replicas, and kept until that is over"};
@@ -58,9 +58,9 @@ inline constexpr Category kOptState{"OptState", "Optstate", "OptState", "the opt
                                     "state of the optimizer"};
 inline constexpr Category kInputs{"Inputs", "", "Inputs", "the batch", "the batch"};
 inline constexpr Category kOther{"Other", "Other", "",
-                                 "what no module made before the first step: data, copies of weights",
+                                 "made outside of modules before the first step: data, copies of weights",
                                  "made before training began, or outside of tracking"};
-inline constexpr Category kWorkspace{"Workspace", "", "", "where cuBLAS works", "where cuBLAS works"};
+inline constexpr Category kWorkspace{"Workspace", "", "", "workspaces of cuBLAS", "workspaces of cuBLAS"};
 
 }  // namespace category
 

@@ -17,7 +17,7 @@ namespace plimsoll::inline tracker {
 enum class Layout { kPlain, kTable };
 
 struct ModulewiseDisplay {
-  int depth = 2;  ///< Modules whose path has more parts are left out.
+  int depth = 2;  ///< The maximum number of parts of a path; other modules are left out.
   ByteUnit unit = ByteUnit::kB;
   Layout layout = Layout::kPlain;
 };

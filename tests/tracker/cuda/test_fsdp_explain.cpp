@@ -194,7 +194,7 @@ TEST_CASE("HSDP's buffers and post-forward shards have their own reasons") {
     FSDPMemTracker tracker(row.model);
     const auto scope = tracker.enter();
     const auto loss = row.loss(batch);
-    CHECK(cause(tracker.explain(), "Post-Forward Shard", "what reshard_after_forward keeps for backward").bytes > 0);
+    CHECK(cause(tracker.explain(), "Post-Forward Shard", "kept for backward by reshard_after_forward").bytes > 0);
   }
   const auto mesh = distributed::DeviceMesh::init(at::kCUDA, {2, kWorld / 2}, {"replicate", "shard"});
   Row row(3, {.mesh = mesh, .mp_policy = {.reduce_dtype = at::kDouble}});

@@ -1,5 +1,8 @@
 """The live allocations at the peak, by line of user code.
 
+Categories and modules come from another source (run/attribution.py), which needs a C++ interface of one version of torch. This
+one works with each torch.
+
 The observer reads the allocator's history rarely: when the history has grown long, and at the end. A stretch of history
 without a new highest peak is dropped unread. A snapshot at the begin of each stretch has the allocations live at that point.
 """

@@ -16,7 +16,7 @@ using BytesByCategory = std::map<std::string, Bytes>;
 std::vector<report::CategoryBytes> largest_first(const BytesByCategory& categories);
 
 /// A row for each module down to `depth` that has parameters or ran, with the bytes of the module and all below it.
-/// Then a row for each group of modules that are sharded together, and for each owner that is no module. `highest` has,
+/// Then a row for each group of modules that are sharded together, and for each other owner. `highest` has,
 /// by path, the peaks of the modules that ran.
 std::vector<report::ModuleRow> module_rows(const ModuleTree& tree, const UserPaths& paths,
                                            const std::vector<LiveTensor>& alive,

@@ -27,13 +27,12 @@ class UserPaths {
  public:
   explicit UserPaths(const ModuleTree& tree);
 
-  /// "Net.layers.3._checkpoint_wrapped_module.attention" is "layers.3.attention". Owners that are no modules keep their
-  /// names.
+  /// "Net.layers.3._checkpoint_wrapped_module.attention" is "layers.3.attention". Other owners keep their names.
   std::string of(std::string_view name) const;
   /// Of one module, or of several that are sharded together: "Net.layers.8, Net.layers.9" is "layers.8-9".
   std::string of_owner(std::string_view owner) const;
 
-  /// The paths of the modules in an owner's name; empty for an owner that is no module.
+  /// The paths of the modules in an owner's name; empty for another owner.
   std::vector<std::string> members(std::string_view owner) const;
   /// The path, and those of all modules around it, the innermost first.
   std::vector<std::string> with_ancestors(std::string path) const;

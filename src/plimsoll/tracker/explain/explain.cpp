@@ -66,7 +66,7 @@ class Reasons {
     if (members_.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
     if (members_.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
     const auto* const known = find_category(category);
-    return {known == nullptr ? "so called by the user" : std::string(known->why), owner};
+    return {known == nullptr ? "named by the user" : std::string(known->why), owner};
   }
 
  private:
