@@ -10,7 +10,7 @@
     command           runs it, returns its answer     function_estimate            estimate
     result, parts     the answer; its values          payload, main_module, child  the way of a function into the child
     notebook          the answer as HTML              output                       the way of its prints back
-    amounts           bytes as people read them       card                         pretend
+    card              pretend
 """
 
 from plimsoll.api.card import Card, NotPretending, pretend

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from plimsoll import autograd_threads
-from plimsoll.api.amounts import text_of
+from plimsoll.amounts import text_of
 from plimsoll.run.pretend_control import LIBRARY
 from plimsoll.run.settings import number_in_environment
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plimsoll.amounts import text_of
 from plimsoll.api import command, installation, main_module, output
 from plimsoll.api import payload as sending
-from plimsoll.api.amounts import text_of
 from plimsoll.api.parts import CodeLine, ScriptError, Step
 from plimsoll.api.payload import Callee, Payload
 from plimsoll.api.result import Result

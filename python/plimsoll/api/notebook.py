@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from plimsoll.api.amounts import count_of, text_of
+from plimsoll.amounts import count_of, text_of
 
 if TYPE_CHECKING:
     from plimsoll.api.result import Result

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from plimsoll.amounts import text_of
 from plimsoll.api import notebook
-from plimsoll.api.amounts import text_of
 from plimsoll.api.parts import Cause, Gpu, Module, OutOfMemory, Peak, Step, Verdict
 
 

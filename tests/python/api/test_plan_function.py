@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from needs import HOME
 from planner import why_no_plan
-from plimsoll.api import InstallationError, Plan, amounts, command, installation, model_plan, parts, plan, result
+from plimsoll.api import InstallationError, Plan, command, installation, model_plan, parts, plan, result
+
+from plimsoll import amounts
 
 REASON = why_no_plan()
 needs_planner = pytest.mark.skipif(REASON is not None, reason=str(REASON))

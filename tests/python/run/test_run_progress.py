@@ -11,6 +11,7 @@ import subprocess
 import termios
 
 import pytest
+from plimsoll.amounts import text_of
 from plimsoll.run.observe.progress import Progress
 
 # A step takes longer than the interval of the line, and the printed text is shorter than the line.
@@ -25,7 +26,7 @@ SCRIPT = """
         time.sleep(0.15)
         held = torch.empty(step << 28, device="cuda")
 """
-LINE = re.compile(r"step (\d+)   peak: active (\d+\.\d+ GiB), reserved (\d+\.\d+ GiB)")
+LINE = re.compile(r"step (\d+)   peak: active ([\d.]+ [KMGT]?i?B), reserved ([\d.]+ [KMGT]?i?B)")
 PART = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\x1b]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -104,10 +105,6 @@ def on_terminal(plimsoll_command, tmp_path):
     return run
 
 
-def gib(count):
-    return f"{count / 2**30:.2f} GiB"
-
-
 def test_a_terminal_shows_each_step_with_its_peaks_and_at_the_end_only_the_report(on_terminal, script):
     shown, _ = on_terminal(script(SCRIPT))
     drawn = LINE.findall(shown.written)
@@ -115,7 +112,7 @@ def test_a_terminal_shows_each_step_with_its_peaks_and_at_the_end_only_the_repor
     steps = shown.report["steps"]
     for book, column in (("active", 1), ("reserved", 2)):
         peaks = [step[f"{book}_peak_bytes"] for step in steps]
-        assert [line[column] for line in drawn] == [gib(max(peaks[: n + 1])) for n in range(3)]
+        assert [line[column] for line in drawn] == [text_of(max(peaks[: n + 1])) for n in range(3)]
         assert peaks[0] < peaks[2], "the figures of the line are to change"
     assert LINE.search("\n".join(shown.rows)) is None
     begin = shown.rows.index("loss 0")

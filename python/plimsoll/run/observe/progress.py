@@ -5,12 +5,10 @@ import sys
 import time
 from typing import Any, TextIO
 
+from plimsoll.amounts import text_of
+
 _INTERVAL_SECONDS = 0.1
 _ERASE = "\r\x1b[K"
-
-
-def _gib(count: int) -> str:
-    return f"{count / (1 << 30):.2f} GiB"
 
 
 class Progress:
@@ -33,7 +31,7 @@ class Progress:
             return
         self.clear()
         self._last, self._drawn = now, True
-        text = f"step {steps}   peak: active {_gib(active_peak)}, reserved {_gib(reserved_peak)}"
+        text = f"step {steps}   peak: active {text_of(active_peak)}, reserved {text_of(reserved_peak)}"
         self._write(f"{_ERASE}\x1b[2m{text[: self._room()]}\x1b[0m\r")
         self._watch_streams()
 

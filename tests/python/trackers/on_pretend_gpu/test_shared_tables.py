@@ -3,10 +3,11 @@
 import re
 
 import needs
-from plimsoll.api import amounts
 from plimsoll.native import _C
 from plimsoll.trackers import ref_types
 from torch.distributed._tools import fsdp2_mem_tracker, mem_tracker
+
+from plimsoll import amounts
 
 CATEGORIES = _C.categories()
 
