@@ -9,10 +9,8 @@
 #include "plimsoll/base/categories.h"
 #include "plimsoll/base/natural_order.h"
 #include "plimsoll/python/bind.h"
-#include "plimsoll/python/fsdp.h"
 #include "plimsoll/python/hooks.h"
 #include "plimsoll/python/tensors.h"
-#include "plimsoll/python/tracker.h"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "plimsoll/python/fsdp.h"
-
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -12,6 +10,7 @@
 
 #include "plimsoll/base/observers.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
+#include "plimsoll/python/bind.h"
 #include "plimsoll/python/by_object.h"
 #include "plimsoll/python/errors.h"
 #include "plimsoll/python/module.h"
@@ -103,87 +102,91 @@ void for_each_whole_parameter(py::handle group, const Visit& visit) {
 
 constexpr auto* kLooking = "plimsoll: looking at FSDP2's parameters";
 
-}  // namespace
+/// torch's own FSDP2, in Python, as a tracker follows it. python/plimsoll/trackers/fsdp2/parts.py knows its states and
+/// groups; the patches beside it report its events, on the thread that does the work.
+class PyFSDP final : public FSDPRuntime {
+ public:
+  explicit PyFSDP(py::object look) : look_(std::move(look)) {}
 
-// --- States and groups ---------------------------------------------------------------------------------------------
+  ~PyFSDP() override {
+    const py::gil_scoped_acquire lock;
+    look_ = {};
+  }
 
-PyFSDP::PyFSDP(py::object look) : look_(std::move(look)) {}
+  // A thread that sends an event may need the interpreter's lock to finish. So the thread that waits for it releases
+  // it.
+  void listen(Listener& listener) override {
+    const py::gil_scoped_release release;
+    own_ = &listener;
+    listeners().add(listener);
+  }
 
-PyFSDP::~PyFSDP() {
-  const py::gil_scoped_acquire lock;
-  look_ = {};
-}
+  void stop() override {
+    const py::gil_scoped_release release;
+    auto* const own = std::exchange(own_, nullptr);
+    if (own == nullptr) return;
+    listeners().remove(*own);
+    if (listeners().empty()) Parameters::of_process().forget();
+  }
 
-// A thread that sends an event may need the interpreter's lock to finish. So the thread that waits for it releases it.
-void PyFSDP::listen(Listener& listener) {
-  const py::gil_scoped_release release;
-  own_ = &listener;
-  listeners().add(listener);
-}
+  std::optional<State> state_of(torch::nn::Module& module) override {
+    const py::object object = PyModule::object_of(&module);
+    if (object.is_none()) return std::nullopt;
+    static const auto* const method = new py::str("_get_fsdp_state");
+    if (_PyType_Lookup(Py_TYPE(object.ptr()), method->ptr()) == nullptr) return std::nullopt;
+    const py::object found = look_.attr("state_of")(object);
+    if (found.is_none()) return std::nullopt;
+    const auto [state, modules, groups] = found.cast<std::tuple<py::object, py::list, py::list>>();
+    State result{state.ptr(), life_of(state), {}, {}};
+    for (const auto& member : modules) result.modules.push_back(PyModule::of(member).get());
+    for (const auto& group : groups) result.groups.push_back({group.ptr(), life_of(group)});
+    return result;
+  }
 
-void PyFSDP::stop() {
-  const py::gil_scoped_release release;
-  auto* const own = std::exchange(own_, nullptr);
-  if (own == nullptr) return;
-  listeners().remove(*own);
-  if (listeners().empty()) Parameters::of_process().forget();
-}
+  at::Device device_of(torch::nn::Module& root) override {
+    return look_.attr("device_of")(PyModule::object_of(&root)).cast<at::Device>();
+  }
 
-std::optional<FSDPRuntime::State> PyFSDP::state_of(torch::nn::Module& module) {
-  const py::object object = PyModule::object_of(&module);
-  if (object.is_none()) return std::nullopt;
-  static const auto* const method = new py::str("_get_fsdp_state");
-  if (_PyType_Lookup(Py_TYPE(object.ptr()), method->ptr()) == nullptr) return std::nullopt;
-  const py::object found = look_.attr("state_of")(object);
-  if (found.is_none()) return std::nullopt;
-  const auto [state, modules, groups] = found.cast<std::tuple<py::object, py::list, py::list>>();
-  State result{state.ptr(), life_of(state), {}, {}};
-  for (const auto& member : modules) result.modules.push_back(PyModule::of(member).get());
-  for (const auto& group : groups) result.groups.push_back({group.ptr(), life_of(group)});
-  return result;
-}
+  void for_each_held(Key group, const std::function<void(MemoryUse, const at::Tensor&)>& visit) const override {
+    const auto object = object_at(group);
+    if (!object) return;
+    discarding_errors(kLooking, [&] {
+      for (const auto& item : look_.attr("held_by")(object)) {
+        const auto [use, tensor] = item.cast<std::tuple<MemoryUse, at::Tensor>>();
+        visit(use, tensor);
+      }
+    });
+  }
 
-at::Device PyFSDP::device_of(torch::nn::Module& root) {
-  return look_.attr("device_of")(PyModule::object_of(&root)).cast<at::Device>();
-}
+  void for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const override {
+    const auto object = object_at(group);
+    if (!object) return;
+    discarding_errors(kLooking, [&] {
+      static const auto* const is_unsharded = new py::str("is_unsharded");
+      if (py::cast<bool>(object.attr(*is_unsharded))) for_each_whole_parameter(object, visit);
+    });
+  }
 
-void PyFSDP::for_each_held(Key group, const std::function<void(MemoryUse, const at::Tensor&)>& visit) const {
-  const auto object = object_at(group);
-  if (!object) return;
-  discarding_errors(kLooking, [&] {
-    for (const auto& item : look_.attr("held_by")(object)) {
-      const auto [use, tensor] = item.cast<std::tuple<MemoryUse, at::Tensor>>();
-      visit(use, tensor);
-    }
-  });
-}
+  Key group_of(const at::Tensor& parameter) const override {
+    auto& parameters = Parameters::of_process();
+    const std::lock_guard lock(parameters.mutex);
+    const auto found = parameters.groups.find(parameter.unsafeGetTensorImpl());
+    // If it is gone, another may have its address.
+    if (found == parameters.groups.end() || found->second.tensor.expired()) return nullptr;
+    return found->second.group;
+  }
 
-void PyFSDP::for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const {
-  const auto object = object_at(group);
-  if (!object) return;
-  discarding_errors(kLooking, [&] {
-    static const auto* const is_unsharded = new py::str("is_unsharded");
-    if (py::cast<bool>(object.attr(*is_unsharded))) for_each_whole_parameter(object, visit);
-  });
-}
+  std::optional<Use> current_use(c10::Device device) const noexcept override {
+    if (uses.empty() || uses.back().device != device) return std::nullopt;
+    return Use{uses.back().use, uses.back().group};
+  }
 
-FSDPRuntime::Key PyFSDP::group_of(const at::Tensor& parameter) const {
-  auto& parameters = Parameters::of_process();
-  const std::lock_guard lock(parameters.mutex);
-  const auto found = parameters.groups.find(parameter.unsafeGetTensorImpl());
-  // If it is gone, another may have its address.
-  if (found == parameters.groups.end() || found->second.tensor.expired()) return nullptr;
-  return found->second.group;
-}
-
-std::optional<FSDPRuntime::Use> PyFSDP::current_use(c10::Device device) const noexcept {
-  if (uses.empty() || uses.back().device != device) return std::nullopt;
-  return Use{uses.back().use, uses.back().group};
-}
+ private:
+  py::object look_;
+  Listener* own_ = nullptr;
+};
 
 // --- Events --------------------------------------------------------------------------------------------------------
-
-namespace {
 
 /// Stops garbage collection while events go to listeners, on any thread. Listeners run Python, and a tracker that is
 /// collected leaves the list of listeners: it would wait for the event that it is a part of. REQUIRES: the
@@ -319,6 +322,8 @@ void bind_enumeration(py::module_& module, const char* name, const std::array<Na
 }
 
 }  // namespace
+
+std::unique_ptr<FSDPRuntime> python_fsdp(py::object look) { return std::make_unique<PyFSDP>(std::move(look)); }
 
 void bind_fsdp(py::module_& module) {
   bind_enumeration(module, "MemoryUse", kUses);

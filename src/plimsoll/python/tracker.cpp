@@ -1,6 +1,11 @@
-#include "plimsoll/python/tracker.h"
+#include <torch/csrc/utils/pybind.h>
 
-#include "plimsoll/python/fsdp.h"
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "plimsoll/python/bind.h"
 #include "plimsoll/python/module.h"
 #include "plimsoll/python/optimizer.h"
 #include "plimsoll/python/tensors.h"
@@ -9,142 +14,154 @@
 #include "plimsoll/tracker/attribution/attribution.h"
 
 namespace plimsoll::python {
+namespace {
 
 using namespace py::literals;
 
-PyTracker::PyTracker(py::object look) : is_fsdp_(!look.is_none()) {
-  if (is_fsdp_) {
-    tracker_ = std::make_unique<FSDPMemTracker>(std::make_unique<PyFSDP>(std::move(look)));
-  } else {
-    tracker_ = std::make_unique<MemTracker>();
+/// A tracker of Python modules and optimizers. All functions need the interpreter's lock.
+class PyTracker {
+ public:
+  /// Name, class, whether fully_shard was applied, number of parameters.
+  using Entry = std::tuple<std::string, std::string, bool, std::uint64_t>;
+
+  /// `look` is the Python module that reads FSDP2's states (see bind.h); None for a MemTracker without FSDP2.
+  explicit PyTracker(py::object look) : is_fsdp_(!look.is_none()) {
+    if (is_fsdp_) {
+      tracker_ = std::make_unique<FSDPMemTracker>(python_fsdp(std::move(look)));
+    } else {
+      tracker_ = std::make_unique<MemTracker>();
+    }
   }
-}
 
-FSDPMemTracker& PyTracker::fsdp() {
-  TORCH_CHECK(is_fsdp_, "only a tracker of FSDP modules can be asked this");
-  return static_cast<FSDPMemTracker&>(*tracker_);
-}
-
-void PyTracker::enter() { scopes_.push_back(tracker_->enter()); }
-
-void PyTracker::leave() {
-  TORCH_CHECK(!scopes_.empty(), "a tracker was left that is not entered");
-  scopes_.pop_back();
-}
-
-void PyTracker::add_root(py::handle module) { fsdp().add_root(*PyModule::of(module)); }
-
-void PyTracker::track_module(py::handle module) { tracker_->track_module(*PyModule::of(module)); }
-
-void PyTracker::track_optimizer(py::object optimizer) {
-  PyOptimizer observed(std::move(optimizer));
-  tracker_->track_optimizer(observed);
-}
-
-void PyTracker::track_tensor(const at::Tensor& tensor) { tracker_->track_tensor(tensor); }
-
-void PyTracker::track_inputs(py::handle inputs) {
-  FoundTensors found;
-  found.add(inputs);
-  fsdp().track_inputs(found.all());
-}
-
-py::dict PyTracker::snapshot(bool peak) {
-  return value_of(tracker_->snapshot(peak ? SnapshotKind::kPeak : SnapshotKind::kCurrent));
-}
-
-py::list PyTracker::module_stats() { return values_of(tracker_->module_stats()); }
-
-py::list PyTracker::roots() {
-  py::list roots;
-  for (const auto& [name, root] : tracker_->roots()) {
-    const auto module = PyModule::object_of(root.lock().get());
-    if (!module.is_none()) roots.append(py::make_tuple(name, module));
+  MemTracker& plain() { return *tracker_; }
+  FSDPMemTracker& fsdp() {
+    TORCH_CHECK(is_fsdp_, "this tracker does not follow FSDP modules");
+    return static_cast<FSDPMemTracker&>(*tracker_);
   }
-  return roots;
-}
 
-py::list PyTracker::fsdp_module_stats() { return values_of(fsdp().fsdp_module_stats()); }
+  void enter() { scopes_.push_back(tracker_->enter()); }
+  void leave() {
+    TORCH_CHECK(!scopes_.empty(), "leave() was called on a tracker that is not entered");
+    scopes_.pop_back();
+  }
+  bool entered() const { return !scopes_.empty(); }
 
-void PyTracker::reset_mod_stats() {
-  if (is_fsdp_) {
-    fsdp().reset_mod_stats();
-  } else {
+  void add_root(py::handle module) { fsdp().add_root(*PyModule::of(module)); }
+  void track_module(py::handle module) { tracker_->track_module(*PyModule::of(module)); }
+  void track_optimizer(py::object optimizer) {
+    PyOptimizer observed(std::move(optimizer));
+    tracker_->track_optimizer(observed);
+  }
+  void track_inputs(py::handle inputs) {
+    FoundTensors found;
+    found.add(inputs);
+    fsdp().track_inputs(found.all());
+  }
+  void reset_mod_stats() {
+    if (is_fsdp_) return fsdp().reset_mod_stats();
     tracker_->reset_mod_stats();
   }
-}
 
-py::list PyTracker::alive_at_peak(const std::string& device) { return values_of(tracker_->alive_at_peak(device)); }
-
-py::list PyTracker::step_peaks() {
-  py::list steps;
-  for (const auto& step : tracker_->step_peaks()) steps.append(py::make_tuple(step.step, value_of(step.peak)));
-  return steps;
-}
-
-py::dict PyTracker::phase_peaks() {
-  py::dict phases;
-  for (const auto& [phase, snapshot] : tracker_->phase_peaks()) phases[py::str(phase)] = value_of(snapshot);
-  return phases;
-}
-
-py::object PyTracker::explain(const std::string& device) {
-  return value_of(is_fsdp_ ? fsdp().explain() : tracker_->explain(device));
-}
-
-py::object PyTracker::explain_first_state() {
-  const auto explanation = fsdp().explain_first_state();
-  return explanation ? py::object(value_of(*explanation)) : py::none();
-}
-
-std::string PyTracker::attribution(const std::string& device, const std::vector<Entry>& modules,
-                                   std::vector<std::string> wrappers, int depth) {
-  ModuleTree tree{.modules = {}, .wrappers = std::move(wrappers)};
-  for (const auto& [name, type, fsdp_unit, parameters] : modules) {
-    tree.modules.push_back({name, type, fsdp_unit, parameters});
+  /// The root modules that ran: (name, module).
+  py::list roots() {
+    py::list roots;
+    for (const auto& [name, root] : tracker_->roots()) {
+      const auto module = PyModule::object_of(root.lock().get());
+      if (!module.is_none()) roots.append(py::make_tuple(name, module));
+    }
+    return roots;
   }
-  return report::to_json(plimsoll::attribution(*tracker_, device, tree, depth));
-}
 
-py::dict PyTracker::device_books(const std::string& device) { return value_of(tracker_->device_books(device)); }
+  py::list step_peaks() {
+    py::list steps;
+    for (const auto& step : tracker_->step_peaks()) steps.append(py::make_tuple(step.step, value_of(step.peak)));
+    return steps;
+  }
 
-void PyTracker::categorise(const at::Tensor& tensor, const std::string& category) {
-  tracker_->categorise(tensor, category);
-}
+  py::dict phase_peaks() {
+    py::dict phases;
+    for (const auto& [phase, snapshot] : tracker_->phase_peaks()) phases[py::str(phase)] = value_of(snapshot);
+    return phases;
+  }
 
-std::size_t PyTracker::footprint() {
-  const auto footprint = tracker_->footprint();
-  return footprint.ledger_bytes + footprint.entries * sizeof(std::uint64_t);
-}
+  /// Of the device; with FSDP modules, of the device that the root computes on.
+  py::dict explain(const std::string& device) {
+    return value_of(is_fsdp_ ? fsdp().explain() : tracker_->explain(device));
+  }
+  py::object explain_first_state() {
+    const auto explanation = fsdp().explain_first_state();
+    return explanation ? py::object(value_of(*explanation)) : py::none();
+  }
+
+  /// The JSON of plimsoll::attribution. Parents come before children.
+  std::string attribution(const std::string& device, const std::vector<Entry>& modules,
+                          std::vector<std::string> wrappers, int depth) {
+    ModuleTree tree{.modules = {}, .wrappers = std::move(wrappers)};
+    for (const auto& [name, type, fsdp_unit, parameters] : modules) {
+      tree.modules.push_back({name, type, fsdp_unit, parameters});
+    }
+    return report::to_json(plimsoll::attribution(*tracker_, device, tree, depth));
+  }
+
+  std::size_t footprint() {
+    const auto footprint = tracker_->footprint();
+    return footprint.ledger_bytes + footprint.entries * sizeof(std::uint64_t);
+  }
+
+ private:
+  std::unique_ptr<MemTracker> tracker_;
+  bool is_fsdp_ = false;
+  std::vector<MemTracker::Scope> scopes_;
+};
+
+}  // namespace
 
 void bind_trackers(py::module_& module) {
-  py::class_<PyTracker>(module, "Tracker")
+  using Self = PyTracker;
+  py::class_<Self>(module, "Tracker")
       .def(py::init<py::object>(), "fsdp"_a = py::none())
-      .def("enter", &PyTracker::enter)
-      .def("leave", &PyTracker::leave)
-      .def("set_preparing", &PyTracker::set_preparing, "preparing"_a)
-      .def("name_apart", &PyTracker::name_apart)
-      .def_property_readonly("entered", &PyTracker::entered)
-      .def("add_root", &PyTracker::add_root, "module"_a)
-      .def("track_module", &PyTracker::track_module, "module"_a)
-      .def("track_optimizer", &PyTracker::track_optimizer, "optimizer"_a)
-      .def("track_tensor", &PyTracker::track_tensor, "tensor"_a)
-      .def("track_inputs", &PyTracker::track_inputs, "inputs"_a)
-      .def("snapshot", &PyTracker::snapshot, "peak"_a = false)
-      .def("module_stats", &PyTracker::module_stats)
-      .def("roots", &PyTracker::roots)
-      .def("fsdp_module_stats", &PyTracker::fsdp_module_stats)
-      .def("reset_mod_stats", &PyTracker::reset_mod_stats)
-      .def("alive_at_peak", &PyTracker::alive_at_peak, "device"_a)
-      .def("step_peaks", &PyTracker::step_peaks)
-      .def("phase_peaks", &PyTracker::phase_peaks)
-      .def("explain", &PyTracker::explain, "device"_a)
-      .def("explain_first_state", &PyTracker::explain_first_state)
-      .def("attribution", &PyTracker::attribution, "device"_a, "modules"_a, "wrappers"_a, "depth"_a)
-      .def("device_books", &PyTracker::device_books, "device"_a)
-      .def("categorise", &PyTracker::categorise, "tensor"_a, "category"_a)
-      .def("parents", &PyTracker::parents)
-      .def("footprint", &PyTracker::footprint);
+      .def("enter", &Self::enter)
+      .def("leave", &Self::leave)
+      .def_property_readonly("entered", &Self::entered)
+      .def(
+          "set_preparing", [](Self& self, bool preparing) { self.plain().set_preparing(preparing); }, "preparing"_a)
+      .def("name_apart", [](Self& self) { self.plain().name_apart(); })
+      .def("add_root", &Self::add_root, "module"_a)
+      .def("track_module", &Self::track_module, "module"_a)
+      .def("track_optimizer", &Self::track_optimizer, "optimizer"_a)
+      .def(
+          "track_tensor", [](Self& self, const at::Tensor& tensor) { self.plain().track_tensor(tensor); }, "tensor"_a)
+      .def("track_inputs", &Self::track_inputs, "inputs"_a)
+      .def(
+          "snapshot",
+          [](Self& self, bool peak) {
+            return value_of(self.plain().snapshot(peak ? SnapshotKind::kPeak : SnapshotKind::kCurrent));
+          },
+          "peak"_a = false)
+      .def("module_stats", [](Self& self) { return values_of(self.plain().module_stats()); })
+      .def("roots", &Self::roots)
+      .def("fsdp_module_stats", [](Self& self) { return values_of(self.fsdp().fsdp_module_stats()); })
+      .def("reset_mod_stats", &Self::reset_mod_stats)
+      .def(
+          "alive_at_peak",
+          [](Self& self, const std::string& device) { return values_of(self.plain().alive_at_peak(device)); },
+          "device"_a)
+      .def("step_peaks", &Self::step_peaks)
+      .def("phase_peaks", &Self::phase_peaks)
+      .def("explain", &Self::explain, "device"_a)
+      .def("explain_first_state", &Self::explain_first_state)
+      .def("attribution", &Self::attribution, "device"_a, "modules"_a, "wrappers"_a, "depth"_a)
+      .def(
+          "device_books",
+          [](Self& self, const std::string& device) { return value_of(self.plain().device_books(device)); }, "device"_a)
+      .def(
+          "categorise",
+          [](Self& self, const at::Tensor& tensor, const std::string& category) {
+            self.plain().categorise(tensor, category);
+          },
+          "tensor"_a, "category"_a)
+      .def("parents", [](Self& self) { return self.plain().parents(); })
+      .def("footprint", &Self::footprint);
 }
 
 }  // namespace plimsoll::python
