@@ -19,8 +19,7 @@ struct CategoryBytes {
 
 /// A module, a group of modules that are sharded together, or an optimizer, with its bytes at the peak.
 struct ModuleRow {
-  std::string
-      name;  ///< The path below the root; "" for the root itself. Starts with a class if a job has several roots.
+  std::string name;  ///< The path below the root; "" for the root. Starts with a class if a job has several roots.
   std::string type;
   bool fsdp_unit = false;                   ///< fully_shard was applied to it.
   std::uint64_t parameters = 0;             ///< Of the module and all below it, before sharding.
