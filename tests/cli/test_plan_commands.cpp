@@ -46,7 +46,7 @@ TEST_CASE("plan answers with its exit code: 0 fits, 3 does not") {
   const Called good = call("plan", {}, fits);
   CHECK(good.exit_code == 0);
   CHECK(good.out.starts_with("Fits: 1.00 of 80.00 GiB used on an H100-80GB"));
-  CHECK(good.out.find("\nThe peak: ") != std::string::npos);
+  CHECK(good.out.find("\n  Peak: ") != std::string::npos);
   CHECK(good.err.empty());
   CHECK(fits.processes == 1);
   REQUIRE(fits.planning->asked.size() == 1);
@@ -67,6 +67,25 @@ TEST_CASE("quiet is the verdict alone") {
   FakeStart fake(always(true));
   const Called result = call("plan", {"--quiet"}, fake);
   CHECK(result.out == "Fits: 1.00 of 80.00 GiB used on an H100-80GB, 79.00 GiB left.\n");
+}
+
+TEST_CASE("plan prints a short report, and all tables with --full") {
+  FakeStart fake(always(true));
+  CHECK(call("plan", {}, fake).out.find("  free") != std::string::npos);
+  CHECK(call("plan", {}, fake).out.find("what it counts") == std::string::npos);
+  CHECK(call("plan", {"--full"}, fake).out.find("what it counts") != std::string::npos);
+}
+
+TEST_CASE("memory that --reserve holds back counts against the verdict of plan, sweep and fit") {
+  FakeStart fake(always(true));
+  CHECK(call("plan", {"--reserve", "79GiB"}, fake).exit_code == 0);
+  const Called plan = call("plan", {"--reserve", "80GiB"}, fake);
+  CHECK(plan.exit_code == 3);
+  CHECK(
+      plan.out.starts_with("Does not fit: 1.00 of 80.00 GiB used on an H100-80GB, 79.00 GiB left, less than the "
+                           "reserve of 80.00 GiB.\n"));
+  CHECK(call("sweep", {"--batch", "1,2", "--reserve", "80GiB"}, fake).exit_code == 3);
+  CHECK(call("fit", {"--maximize", "batch", "--limit", "2", "--reserve", "80GiB"}, fake).exit_code == 3);
 }
 
 TEST_CASE("a document on standard output moves the text to standard error") {

@@ -63,7 +63,7 @@ TEST_CASE("--depth sets the depth of the module table, and --explain adds the ca
       "\"parameters\":1,\"highest_bytes\":1024,\"total_bytes\":1024,\"at_peak\":{\"Activation\":1024}}],"
       "\"causes\":[{\"bytes\":1024,\"category\":\"Activation\",\"why\":\"saved\","
       "\"owners\":[]}]"));
-  const std::string plain = run(home).out;
+  const std::string plain = run(home, {"--full"}).out;
   CHECK(plain.find("\nThe peak: step 1, backward\n") != std::string::npos);
   CHECK(plain.find("  Activation  1.00 KiB  100.0 %  results of forward") != std::string::npos);
   CHECK(plain.find("a.b.c") == std::string::npos);

@@ -113,7 +113,7 @@ def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def plimsoll_run(request: pytest.FixtureRequest, plimsoll_command: str, tmp_path: Path) -> Callable[..., Run]:
-    """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --json FILE arguments…` in the test's own folder."""
+    """`plimsoll_run(*arguments, env={…})` runs `plimsoll run --full --json FILE arguments…` in the test's own folder."""
     is_warm = request.node.get_closest_marker("warm") is not None
 
     def run(*arguments: str, env: dict[str, str] | None = None, timeout: float = 600) -> Run:
@@ -123,7 +123,7 @@ def plimsoll_run(request: pytest.FixtureRequest, plimsoll_command: str, tmp_path
         is_free = is_warm and read_later and not any("backend:" in str(argument) for argument in arguments)
         home = {"PLIMSOLL_HOME": str(request.getfixturevalue("warm_home"))} if is_free else {}
         done = subprocess.run(
-            [plimsoll_command, "run", "--json", str(report), *map(str, arguments)],
+            [plimsoll_command, "run", "--full", "--json", str(report), *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, **home, **(env or {})},
             capture_output=True,

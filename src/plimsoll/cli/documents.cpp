@@ -33,7 +33,9 @@ report::TextOptions text_options(const ReportOptions& options, const Streams& st
   return {.colour = aside ? streams.err_colour : streams.out_colour,
           .depth = static_cast<std::size_t>(options.depth),
           .unit = options.unit,
-          .quiet = options.quiet};
+          .quiet = options.quiet,
+          .full = options.full,
+          .unicode = aside ? streams.err_unicode : streams.out_unicode};
 }
 
 std::ostream& text_stream(const Streams& streams, bool aside) { return aside ? streams.err : streams.out; }

@@ -13,6 +13,17 @@ plimsoll::report::Colour colour_of(int descriptor) {
   return wanted ? plimsoll::report::Colour::kAlways : plimsoll::report::Colour::kNever;
 }
 
+bool is_unicode(int descriptor) {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string locale = value;
+    const bool is_utf8 = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+    return is_utf8 && isatty(descriptor) == 1;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -20,6 +31,8 @@ int main(int count, char** values) {
                                        .err = std::cerr,
                                        .out_colour = colour_of(STDOUT_FILENO),
                                        .err_colour = colour_of(STDERR_FILENO),
+                                       .out_unicode = is_unicode(STDOUT_FILENO),
+                                       .err_unicode = is_unicode(STDERR_FILENO),
                                        .progress = isatty(STDERR_FILENO) == 1};
   return plimsoll::cli::plimsoll_main({values + 1, values + count}, streams);
 }

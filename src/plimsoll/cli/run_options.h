@@ -27,6 +27,8 @@ struct RunOptions {
   std::int64_t depth = 2;  ///< Of the module table.
   bool categories = true;  ///< Record category, module and cause of live bytes.
   bool quiet = false;
+  bool full = false;  ///< All tables, not the short report.
+  Bytes reserve = 0;  ///< Memory that the verdict holds back.
 
   bool is_module = false;              ///< `-m module`, like Python's.
   std::string script;                  ///< The file, or the module's name.

@@ -17,26 +17,6 @@ std::string with_article(const std::string& name) {
   return (vowels.find(static_cast<char>(at(0))) != std::string::npos ? "an " : "a ") + name;
 }
 
-std::string exceeding(const Report& report, const Amounts& amounts) {
-  const Peak& peak = report.peak;
-  const std::string book = book_that_exceeds(peak, report.gpu.memory);
-  const std::string active = amounts(peak.active);
-  const std::string reserved = amounts(peak.reserved);
-  if (book == "active") {
-    return "The tensors alone (" + active + ") exceed the card; less fragmentation would not help.";
-  }
-  if (book == "reserved") {
-    return "The tensors (" + active + ") do not exceed the card, the allocator's segments (" + reserved +
-           ") do. The difference is gaps between tensors and cached memory.";
-  }
-  if (book == "device") {
-    return "The tensors (" + active + ") and the allocator's segments (" + reserved +
-           ") do not exceed the card. The CUDA context, NCCL and library handles add the rest.";
-  }
-  return "On a larger card the job needs less than this card has. Near the end of a card the allocator takes memory in "
-         "other pieces, and it found no piece that was large enough.";
-}
-
 std::string ran_out(const Report& report, const Amounts& amounts) {
   const OutOfMemory& oom = *report.oom;
   std::string text = "Memory ran out ";
@@ -211,9 +191,29 @@ std::string book_that_exceeds(const Peak& peak, Bytes card) {
   return peak.device > card ? "device" : "";
 }
 
+std::string exceeding_book(const Report& report, const Amounts& amounts) {
+  const Peak& peak = report.peak;
+  const std::string book = book_that_exceeds(peak, report.gpu.memory);
+  const std::string active = amounts(peak.active);
+  const std::string reserved = amounts(peak.reserved);
+  if (book == "active") {
+    return "The tensors alone (" + active + ") exceed the card; less fragmentation would not help.";
+  }
+  if (book == "reserved") {
+    return "The tensors (" + active + ") do not exceed the card, the allocator's segments (" + reserved +
+           ") do. The difference is gaps between tensors and cached memory.";
+  }
+  if (book == "device") {
+    return "The tensors (" + active + ") and the allocator's segments (" + reserved +
+           ") do not exceed the card. The CUDA context, NCCL and library handles add the rest.";
+  }
+  return "On a larger card the job needs less than this card has. Near the end of a card the allocator takes memory in "
+         "other pieces, and it found no piece that was large enough.";
+}
+
 std::string why_it_does_not_fit(const Report& report, const Amounts& amounts) {
   if (!report.oom) return "";
-  return line(exceeding(report, amounts)) + line(ran_out(report, amounts)) +
+  return line(exceeding_book(report, amounts)) + line(ran_out(report, amounts)) +
          line(report.is_cut_short()
                   ? "Memory ran out on the largest card that plimsoll tried too. The values below end there."
                   : "The values below are from the same job on a card that is large enough.");

@@ -28,6 +28,9 @@ std::string spare_words(const Verdict& verdict, const Amounts& amounts);
 /// "reserved", "device"; "" if no book does.
 std::string book_that_exceeds(const Peak& peak, Bytes card);
 
+/// Of a planned job that ran out of memory: the book that exceeds the card, in one sentence.
+std::string exceeding_book(const Report& report, const Amounts& amounts);
+
 /// Of a planned job: which book exceeds the card, and where memory ran out; "" if it fits.
 std::string why_it_does_not_fit(const Report& report, const Amounts& amounts);
 

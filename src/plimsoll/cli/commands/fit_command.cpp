@@ -40,6 +40,7 @@ CommandShape fit_shape() {
             processes_flag(),
             units_flag(),
             json_flag(),
+            reserve_flag(),
             quiet_flag()},
        .footer = "Examples:\n"
                  "  plimsoll fit llama3-8b --gpus 8 --checkpoint selective --maximize batch\n"
@@ -100,6 +101,7 @@ int fit(const FitOptions& options, const Context& context) {
       .direction = least ? report::Fit::Direction::kMinimize : report::Fit::Direction::kMaximize,
       .candidates = field.candidates,
       .request = [&](std::int64_t value) { return request_for(job_with(read.job, field.name, value), installation); },
+      .reserve = options.report.reserve,
       .parallel = options.processes};
   report::Fit fit;
   {

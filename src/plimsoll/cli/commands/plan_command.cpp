@@ -10,6 +10,7 @@
 #include "plimsoll/cli/progress.h"
 #include "plimsoll/report/document.h"
 #include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -34,6 +35,8 @@ CommandShape plan_shape() {
                    {"--log", "FILE", "write the ledger's events to this file", Takes::kValue, "Output"},
                    {"--snapshot", "FILE", "write torch's memory snapshot to this file, for pytorch.org/memory_viz",
                     Takes::kValue, "Output"},
+                   full_flag(),
+                   reserve_flag(),
                    quiet_flag()},
        .footer = "Examples:\n"
                  "  plimsoll plan llama3-8b --gpus 8 --checkpoint selective\n"
@@ -75,6 +78,7 @@ int plan(const PlanOptions& options, const Context& context) {
     Progress progress(streams.err, streams.progress && !options.report.quiet);
     progress.show(0, 0, "planning " + read.job.model + " on " + std::to_string(read.job.gpus) + " GPUs");
     report = report_or_throw(std::move(planning->run({request}).at(0)));
+    report.verdict = report::verdict_of(report, options.report.reserve);
     put_into_place(request.log, options.log, "log", streams);
     put_into_place(request.snapshot, options.snapshot, "snapshot", streams);
   }

@@ -66,6 +66,8 @@ CommandShape run_shape() {
            {"--depth", "N", "depth of the module table; 0: only the root (default: 2)", Takes::kValue, "Output"},
            {"--explain", "", "list the causes of the peak too", Takes::kNothing, "Output"},
            {"--no-categories", "", "skip the breakdown by category, module and cause", Takes::kNothing, "Output"},
+           full_flag(),
+           reserve_flag(),
            {"--quiet", "", "print no report", Takes::kNothing, "Output"}},
       .hints = {{{"--gpus", "--nproc-per-node", "--nproc_per_node"},
                  "give --world-size, the number of ranks (and --gpu, the name of the GPU)"},
@@ -98,25 +100,28 @@ RunOptions read_run_options(const CommandWords& words) {
     const job::Field& field = job::find_field(name);
     if (const auto text = words.option(field.flag())) field.set(job, *text);
   }
-  RunOptions options{.gpu = job.gpu,
-                     .gpu_memory = job.gpu_memory,
-                     .gpus_per_node = words.whole("--gpus-per-node", 1, kMostGpusPerNode),
-                     .world_size = words.whole("--world-size", 1).value_or(1),
-                     .rank = words.whole("--rank", 0).value_or(0),
-                     .python = words.option("--python"),
-                     .alloc_conf = job.alloc_conf,
-                     .event_lag = words.whole("--event-lag", 0).value_or(0),
-                     .steps = words.whole("--steps", 1),
-                     .json = words.file("--json"),
-                     .snapshot = words.file("--snapshot"),
-                     .top = words.whole("--top", 1).value_or(10),
-                     .explain = words.has("--explain"),
-                     .depth = words.whole("--depth", 0, 64).value_or(2),
-                     .categories = !words.has("--no-categories"),
-                     .quiet = words.has("--quiet"),
-                     .is_module = false,
-                     .script = "",
-                     .arguments = {}};
+  RunOptions options{
+      .gpu = job.gpu,
+      .gpu_memory = job.gpu_memory,
+      .gpus_per_node = words.whole("--gpus-per-node", 1, kMostGpusPerNode),
+      .world_size = words.whole("--world-size", 1).value_or(1),
+      .rank = words.whole("--rank", 0).value_or(0),
+      .python = words.option("--python"),
+      .alloc_conf = job.alloc_conf,
+      .event_lag = words.whole("--event-lag", 0).value_or(0),
+      .steps = words.whole("--steps", 1),
+      .json = words.file("--json"),
+      .snapshot = words.file("--snapshot"),
+      .top = words.whole("--top", 1).value_or(10),
+      .explain = words.has("--explain"),
+      .depth = words.whole("--depth", 0, 64).value_or(2),
+      .categories = !words.has("--no-categories"),
+      .quiet = words.has("--quiet"),
+      .full = words.has("--full") || words.has("--explain") || words.option("--depth") || words.option("--top"),
+      .reserve = read_reserve(words),
+      .is_module = false,
+      .script = "",
+      .arguments = {}};
   read_script(words.words, options);
   if (options.rank >= options.world_size) {
     throw InvalidArgument("--rank " + std::to_string(options.rank) + " does not exist: the ranks of --world-size " +
@@ -202,6 +207,8 @@ void print_report(const RunOptions& options, const report::Report& report, const
   const bool aside = json_to_stdout(options);
   const report::TextOptions text{.colour = aside ? streams.err_colour : streams.out_colour,
                                  .depth = static_cast<std::size_t>(options.depth),
+                                 .full = options.full,
+                                 .unicode = aside ? streams.err_unicode : streams.out_unicode,
                                  .top = static_cast<std::size_t>(options.top),
                                  .explain = options.explain};
   (aside ? streams.err : streams.out) << "\n" << report::to_text(report, text) << std::flush;
@@ -248,7 +255,7 @@ int run_script(const RunOptions& options, const Context& context) {
   const Records found = read_records(records);
   for (const std::string& complaint : found.complaints) streams.err << "plimsoll: " << complaint << "\n";
   report::Report report = merge(found.records, known_before(options, profile), exit);
-  report.verdict = report::verdict_of(report);
+  report.verdict = report::verdict_of(report, options.reserve);
   hint_at_python(options, report, streams);
   write_outputs(options, report, snapshot, streams);
   print_report(options, report, streams);

@@ -10,6 +10,7 @@
 #include "plimsoll/cli/progress.h"
 #include "plimsoll/cli/search/sweep_rows.h"
 #include "plimsoll/report/document.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -34,7 +35,7 @@ CommandShape sweep_shape() {
        .details =
            "Any flag of the job takes several values: 8,16,32 or 1..8 or 1..64*2 (doubling). Values that contain\n"
            "commas (--alloc-conf) are separated by semicolons.",
-       .options = {processes_flag(), units_flag(), csv, json_flag(), quiet_flag()},
+       .options = {processes_flag(), units_flag(), csv, json_flag(), reserve_flag(), quiet_flag()},
        .footer =
            "Example:\n"
            "  plimsoll sweep llama3-8b --gpus 8,16,32 --batch 1..4 --checkpoint none,selective,full --csv "
@@ -64,7 +65,9 @@ std::vector<report::SweepRow> run_rows(const SweepJobs& jobs, const SweepOptions
     progress.show(++done, requests.size(), std::to_string(fitting) + " fit");
   });
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    rows[places[i]].result = std::move(outcomes[i].report);
+    std::optional<report::Report>& result = rows[places[i]].result;
+    result = std::move(outcomes[i].report);
+    if (result) result->verdict = report::verdict_of(*result, options.report.reserve);
     rows[places[i]].error = std::move(outcomes[i].error);
   }
   return rows;

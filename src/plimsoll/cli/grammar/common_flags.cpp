@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "plimsoll/job/fields.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -65,6 +66,11 @@ OptionShape json_flag() {
           Takes::kFile, "Output"};
 }
 OptionShape quiet_flag() { return {"--quiet", "", "print only the verdict", Takes::kNothing, "Output"}; }
+OptionShape full_flag() { return {"--full", "", "print all tables, not the short report", Takes::kNothing, "Output"}; }
+OptionShape reserve_flag() {
+  return {"--reserve", "SIZE", "memory that must be left, as in 2GiB, for the verdict to be that it fits (default: 0)",
+          Takes::kValue, "Output"};
+}
 OptionShape processes_flag() {
   return {"--processes", "N", "jobs to run at the same time (default: the number of cores)", Takes::kValue, "Output"};
 }
@@ -101,9 +107,16 @@ JobOptions read_job_options(const CommandWords& words) {
 
 ReportOptions read_report_options(const CommandWords& words) {
   ReportOptions report{.json = words.file("--json"), .quiet = words.has("--quiet")};
+  report.full = words.has("--full") || words.option("--depth");
+  report.reserve = read_reserve(words);
   report.depth = words.whole("--depth", 1, 100).value_or(report.depth);
   if (const auto units = words.option("--units")) report.unit = report::parse_byte_unit(*units);
   return report;
+}
+
+Bytes read_reserve(const CommandWords& words) {
+  const auto text = words.option("--reserve");
+  return text ? job::parse_memory("--reserve", *text) : 0;
 }
 
 std::size_t read_processes(const CommandWords& words) {

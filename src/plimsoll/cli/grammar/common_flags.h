@@ -25,12 +25,18 @@ struct ReportOptions {
   std::optional<report::ByteUnit> unit = {};
   std::optional<std::string> json = {};  ///< "-": standard output.
   bool quiet = false;
+  bool full = false;
+  Bytes reserve = 0;  ///< Memory that the verdict holds back.
 };
 
 OptionShape depth_flag();
 OptionShape units_flag();
 OptionShape json_flag();
 OptionShape quiet_flag();
+OptionShape full_flag();
+OptionShape reserve_flag();
+/// The bytes of --reserve; 0 if it is not given.
+Bytes read_reserve(const CommandWords& words);
 OptionShape processes_flag();
 
 /// The flag of a field of a job: "gpu-memory".

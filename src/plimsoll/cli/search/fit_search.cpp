@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -82,6 +83,7 @@ class BoundSearch {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::int64_t value = question_.candidates.value(places[i]);
       Report report = report_at(question_.what, value, std::move(outcomes.at(i)));
+      report.verdict = report::verdict_of(report, question_.reserve);
       const bool fits = report.fits() == true;
       fit_.probes.push_back({value, fits});
       if (met_border) continue;

@@ -25,6 +25,7 @@ struct FitQuestion {
   report::Fit::Direction direction = report::Fit::Direction::kMaximize;
   Candidates candidates;
   std::function<PlanRequest(std::int64_t value)> request;
+  Bytes reserve = 0;         ///< Memory that must be left.
   std::size_t parallel = 1;  ///< The number of values to try at the same time.
 };
 

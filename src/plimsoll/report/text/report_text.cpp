@@ -6,6 +6,7 @@
 #include "plimsoll/report/text/causes.h"
 #include "plimsoll/report/text/module_table.h"
 #include "plimsoll/report/text/peak_tables.h"
+#include "plimsoll/report/text/short_report.h"
 #include "plimsoll/report/text/step_rows.h"
 #include "plimsoll/report/text/subject.h"
 #include "plimsoll/report/verdict.h"
@@ -41,6 +42,7 @@ class FullReport {
     if (options_.quiet) return text;
     const ScriptRun* run = report_.script();
     if (run != nullptr && run->processes == 0) return text;
+    if (!options_.full) return short_text(report_, options_);
     if (run == nullptr) text += why_it_does_not_fit(report_, amounts_);
     text += subject_lines(report_) + "\n" + books() + peak() +
             step_table(step_rows(report_.before_steps, report_.steps, report_.after_steps), amounts_) +

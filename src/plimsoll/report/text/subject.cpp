@@ -101,6 +101,25 @@ std::string subject_lines(const Report& report) {
   return run != nullptr ? lines_of_script(report, *run) : lines_of_job(report, *report.planned());
 }
 
+std::string subject_line(const Report& report) {
+  if (const ScriptRun* run = report.script()) {
+    return (run->script.empty() ? std::string("script") : run->script) + ", rank " + std::to_string(run->rank) +
+           " of " + std::to_string(run->world_size) + ", " + counted(run->finished_steps, "finished step") +
+           (report.torch.empty() ? "" : ", torch " + report.torch);
+  }
+  const PlannedJob& job = *report.planned();
+  std::string text = job.model.name;
+  const auto add = [&](const std::string& what, const std::string& value) {
+    if (!value.empty()) text += ", " + what + value;
+  };
+  add("", gpus(job));
+  add("batch ", text_of(job, "batch"));
+  add("sequence ", text_of(job, "seq_len"));
+  add("checkpoint ", text_of(job, "checkpoint"));
+  add("", text_of(job, "optimizer"));
+  return text;
+}
+
 std::string peak_moment_in_full(const Report& report) {
   const Peak& peak = report.peak;
   if (is_after_steps(report)) return moment(peak.step, peak.phase, "after the last step");

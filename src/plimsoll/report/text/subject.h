@@ -10,6 +10,9 @@ namespace plimsoll::report {
 /// name, rank and steps. Ends with a line feed.
 std::string subject_lines(const Report& report);
 
+/// The same in a few words: "llama3-8b, 8 GPUs, batch 1, sequence 8192, checkpoint none, adamw".
+std::string subject_line(const Report& report);
+
 /// When the peak was: "step 1, backward, module layers.31 (pre-backward)", "after the last step".
 std::string peak_moment_in_full(const Report& report);
 
