@@ -159,7 +159,7 @@ def test_running_out_of_memory_is_a_result_and_not_an_error(capfd):
     assert full.fits is False and full.error.type == "OutOfMemoryError"
     assert full.spare == full.oom.device_free - (90 << 30) < 0 and full.oom.function == "run_out"
     assert repr(full).startswith("<Estimate run_out: Does not fit: an allocation of 90.00 GiB failed, with 78.60 GiB ")
-    assert str(full).startswith("does not fit: 90.00 GiB asked for")
+    assert str(full).startswith("Does not fit: an allocation of 90.00 GiB failed")
     assert full.explain().splitlines()[-1].startswith("Memory ran out at ")
     assert "Traceback" not in capfd.readouterr().err
 
