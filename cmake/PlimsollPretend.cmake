@@ -62,7 +62,7 @@ function(plimsoll_add_face face)
   endif()
   set(objects "")
   # Its declarations conflict with cuda.h.
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/driver/green_contexts.cpp"
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/plimsoll/pretend/driver/refused.cpp"
                               PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(sources)
     add_library(${target}_objects OBJECT ${sources})

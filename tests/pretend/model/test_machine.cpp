@@ -120,12 +120,12 @@ TEST_CASE("host memory is real, is counted, and is found by any pointer into it"
   CHECK(host.add(registered, sizeof registered, 0, 0));
   CHECK_FALSE(host.add(registered + 10, 4, 0, 0));
   CHECK_FALSE(host.free(registered));
-  CHECK(host.pinned() == 1_MiB + 64);
+  CHECK(host.counters().pinned == 1_MiB + 64);
   CHECK(host.remove(registered));
   CHECK_FALSE(host.remove(registered));
   CHECK(host.free(pinned));
-  CHECK(host.pinned() == 0);
-  CHECK(host.pinned_peak() == 1_MiB + 64);
+  CHECK(host.counters().pinned == 0);
+  CHECK(host.counters().pinned_peak == 1_MiB + 64);
 }
 
 TEST_CASE("zeroed ranges read as zeros, with released and with written pages; other bytes do not change") {

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "plimsoll/pretend/model/uuid.h"
 #include "plimsoll/pretend/model/visible_devices.h"
 #include "pretend/model/small_machine.h"
 

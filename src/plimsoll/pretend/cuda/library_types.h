@@ -3,14 +3,10 @@
 #include <cstdint>
 
 #include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/cuda/version.h"
 
 /// The enumerations that all math libraries of the toolkit share: cudaDataType and libraryPropertyType, as far as sizes
 /// depend on them.
-
-/// The toolkit version of the torch build. CUDA 12's libraries report other versions. The build passes this macro.
-#ifndef PLIMSOLL_CUDA_MAJOR
-#define PLIMSOLL_CUDA_MAJOR 13
-#endif
 
 namespace plimsoll::pretend {
 
@@ -46,20 +42,6 @@ constexpr Bytes bytes_of(int type) { return bits_of(type) / 8; }
 
 static_assert(bytes_of(kR32F) == 4 && bytes_of(kC64F) == 16 && bytes_of(kR16BF) == 2 && bytes_of(kR8FE4M3) == 1);
 static_assert(bits_of(kR4FE2M1) == 4 && bits_of(kR4FE2M1 + 1) == 0);
-
-struct Version {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-
-  /// The part of the version that a libraryPropertyType (0, 1, 2) selects. Returns false for another property or a null
-  /// `value`.
-  bool part(int property, int* value) const {
-    if (value == nullptr || property < 0 || property > 2) return false;
-    *value = property == 0 ? major : property == 1 ? minor : patch;
-    return true;
-  }
-};
 
 /// The versions that the math libraries report: those of the wheels that torch depends on, for CUDA 13.0 and 12.8.
 inline constexpr bool kCuda13 = PLIMSOLL_CUDA_MAJOR >= 13;

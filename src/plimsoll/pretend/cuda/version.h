@@ -18,4 +18,22 @@ inline constexpr int kCudaVersion = 12040;  // torch 2.5's; nothing in later CUD
 inline constexpr int kCudaMajor = kCudaVersion / 1000;
 inline constexpr int kCudaMinor = kCudaVersion % 1000 / 10;
 
+/// The version of a library.
+struct Version {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+
+  /// As the libraries' functions return it; `factor` is that of the major version.
+  constexpr int number(int factor = 1000) const { return major * factor + minor * 100 + patch; }
+
+  /// The part of the version that a libraryPropertyType (0, 1, 2) selects. Returns false for another property or a null
+  /// `value`.
+  bool part(int property, int* value) const {
+    if (value == nullptr || property < 0 || property > 2) return false;
+    *value = property == 0 ? major : property == 1 ? minor : patch;
+    return true;
+  }
+};
+
 }  // namespace plimsoll::pretend

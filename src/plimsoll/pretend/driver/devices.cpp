@@ -6,8 +6,7 @@
 #include "plimsoll/pretend/cuda/attributes.h"
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/driver/driver.h"
-#include "plimsoll/pretend/model/current.h"
-#include "plimsoll/pretend/model/uuid.h"
+#include "plimsoll/pretend/model/visible_devices.h"
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::driver;
@@ -50,7 +49,7 @@ PLIMSOLL_API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 }
 
 #undef cuDeviceGetUuid_v2
-PLIMSOLL_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid(uuid, device); }
+PLIMSOLL_ALIAS(cuDeviceGetUuid_v2, cuDeviceGetUuid);
 
 PLIMSOLL_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   if (!has_device(device)) return CUDA_ERROR_INVALID_DEVICE;

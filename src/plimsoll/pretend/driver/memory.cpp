@@ -88,11 +88,7 @@ CUresult fill(const char* function, CUdeviceptr destination, Value value, size_t
   auto* const start = reinterpret_cast<Value*>(destination);
   const bool on_host = machine().host().find(start).has_value();
   if (!on_host && device_of(destination) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Event event;
-  event.kind = Happening::kFill;
-  event.name = function;
-  event.bytes = count * sizeof(Value);
-  event.destination = start;
+  const Event event{.kind = Happening::kFill, .name = function, .bytes = count * sizeof(Value), .destination = start};
   const auto set = [=] { std::fill_n(start, count, value); };
   machine().enqueue(*stream, event, on_host ? std::function<void()>(set) : nullptr);
   return CUDA_SUCCESS;
@@ -105,12 +101,8 @@ CUresult copy_async(const char* function, void* destination, const void* source,
   if (is_host(destination) && !is_host(source)) {
     enqueue_read_back(function, source, {destination, bytes, bytes}, handle);
   } else {
-    Event event;
-    event.kind = Happening::kCopy;
-    event.name = function;
-    event.bytes = bytes;
-    event.source = source;
-    event.destination = destination;
+    const Event event{
+        .kind = Happening::kCopy, .name = function, .bytes = bytes, .source = source, .destination = destination};
     const auto move = [=] { std::memmove(destination, source, bytes); };
     machine().enqueue(*stream, event, is_host(destination) ? std::function<void()>(move) : nullptr);
   }
@@ -184,6 +176,4 @@ PLIMSOLL_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addre
 
 // The same under its older name, which torch 2.6 and 2.7 look up.
 #undef cuStreamWriteValue32
-PLIMSOLL_API CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-  return cuStreamWriteValue32_v2(stream, address, value, flags);
-}
+PLIMSOLL_ALIAS(cuStreamWriteValue32, cuStreamWriteValue32_v2);

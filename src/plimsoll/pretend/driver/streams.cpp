@@ -20,14 +20,13 @@ StreamEvent* event_of(CUevent handle) {
 
 }  // namespace
 
-PLIMSOLL_API CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  *stream = reinterpret_cast<CUstream>(machine().create_stream(ensure_context().index, 0, flags));
-  return CUDA_SUCCESS;
-}
-
 PLIMSOLL_API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   *stream = reinterpret_cast<CUstream>(machine().create_stream(ensure_context().index, priority, flags));
   return CUDA_SUCCESS;
+}
+
+PLIMSOLL_API CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
 PLIMSOLL_API CUresult cuStreamDestroy_v2(CUstream handle) {
@@ -132,9 +131,7 @@ PLIMSOLL_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first, 
 
 // The same under its older name, which CUDA 12's headers call.
 #undef cuEventElapsedTime
-PLIMSOLL_API CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
-  return cuEventElapsedTime_v2(milliseconds, first, last);
-}
+PLIMSOLL_ALIAS(cuEventElapsedTime, cuEventElapsedTime_v2);
 
 PLIMSOLL_API CUresult cuGetProcAddress_v2(const char* name, void** function, int, cuuint64_t,
                                           CUdriverProcAddressQueryResult* result) {

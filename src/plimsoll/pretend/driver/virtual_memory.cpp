@@ -112,25 +112,3 @@ PLIMSOLL_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
   out->location.id = device->index;
   return CUDA_SUCCESS;
 }
-
-// Memory cannot be shared between processes, and there is no NVSwitch: torch then uses its other path.
-PLIMSOLL_API CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
-                                                   unsigned long long) {
-  return refused("cuMemExportToShareableHandle");
-}
-PLIMSOLL_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType) {
-  return refused("cuMemImportFromShareableHandle");
-}
-PLIMSOLL_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*) {
-  return refused("cuMulticastCreate");
-}
-PLIMSOLL_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle, CUdevice) {
-  return refused("cuMulticastAddDevice");
-}
-PLIMSOLL_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t,
-                                         size_t, unsigned long long) {
-  return refused("cuMulticastBindMem");
-}
-PLIMSOLL_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t) {
-  return refused("cuMulticastUnbind");
-}

@@ -20,10 +20,7 @@ MemoryCounters memory(int device) { return machine().device(device).memory.count
 
 void reset_peak(int device) { machine().device(device).memory.reset_peak(); }
 
-HostCounters host() {
-  const HostMemory& memory = machine().host();
-  return {.pinned = memory.pinned(), .pinned_peak = memory.pinned_peak(), .managed = memory.managed()};
-}
+HostCounters host() { return machine().host().counters(); }
 
 WorkCounters work() { return {.launches = machine().launches(), .read_backs = machine().read_backs()}; }
 

@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/pretend/model/memory/device_memory.h"
+#include "plimsoll/pretend/model/memory/host_memory.h"
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/pretend/model/streams/feed.h"
 
@@ -20,11 +21,6 @@ int device_count();
 MemoryCounters memory(int device);
 void reset_peak(int device);
 
-struct HostCounters {
-  Bytes pinned = 0;
-  Bytes pinned_peak = 0;
-  Bytes managed = 0;
-};
 HostCounters host();
 
 struct WorkCounters {

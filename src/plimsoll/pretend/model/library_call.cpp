@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "plimsoll/pretend/model/control.h"
-#include "plimsoll/pretend/model/current.h"
 #include "plimsoll/pretend/model/machine.h"
 #include "plimsoll/pretend/model/streams/functions.h"
 
@@ -58,65 +57,45 @@ Stream* stream_of(void* handle) {
   return stream->magic.load(std::memory_order_relaxed) == Stream::kAlive ? stream : nullptr;
 }
 
-void enqueue_call(const char* function, void* stream) {
-  Event event;
-  event.kind = Happening::kCall;
-  event.name = function;
-  enqueue(stream, event);
-}
+void enqueue_call(const char* function, void* stream) { enqueue(stream, {.kind = Happening::kCall, .name = function}); }
 
 void enqueue_gemm(const char* function, void* stream, const Gemm& gemm) {
-  Event event;
-  event.kind = Happening::kGemm;
-  event.name = function;
-  event.m = gemm.m;
-  event.n = gemm.n;
-  event.k = gemm.k;
-  event.batch = gemm.batch;
-  enqueue(stream, event);
+  enqueue(stream,
+          {.kind = Happening::kGemm, .name = function, .m = gemm.m, .n = gemm.n, .k = gemm.k, .batch = gemm.batch});
 }
 
 void enqueue_collective(const char* function, void* stream, const Collective& collective) {
-  Event event;
-  event.kind = Happening::kCollective;
-  event.name = function;
-  event.bytes = collective.bytes;
-  event.ranks = collective.ranks;
-  event.communicator = collective.communicator;
-  event.rank = collective.rank;
-  event.peer = collective.peer;
-  enqueue(stream, event);
+  enqueue(stream, {.kind = Happening::kCollective,
+                   .name = function,
+                   .bytes = collective.bytes,
+                   .ranks = collective.ranks,
+                   .communicator = collective.communicator,
+                   .rank = collective.rank,
+                   .peer = collective.peer});
 }
 
 bool enqueue_launch(const Launch& launch, void* handle) {
   Stream* stream = stream_of(handle);
   if (stream == nullptr) return false;
-  Event event;
-  event.kind = Happening::kLaunch;
+  Event event{.kind = Happening::kLaunch, .shared = launch.shared};
   // Names cost a search, so look them up only for a listener or a graph.
   const bool named = machine().feed().listened(Happening::kLaunch) || stream->capturing.load(std::memory_order_relaxed);
   event.name = named ? functions().kernel_name(launch.key) : "";
   std::copy_n(launch.grid, 3, event.grid);
   std::copy_n(launch.block, 3, event.block);
-  event.shared = launch.shared;
   machine().enqueue(*stream, event);
   return true;
 }
 
-namespace control {
-
-void answer_next_read_back(std::span<const std::byte> bytes) { t_answer.assign(bytes.begin(), bytes.end()); }
-
-}  // namespace control
+void control::answer_next_read_back(std::span<const std::byte> bytes) { t_answer.assign(bytes.begin(), bytes.end()); }
 
 bool enqueue_read_back(const char* function, const void* source, const HostRows& destination, void* handle) {
   Stream* stream = stream_of(handle);
   if (stream == nullptr) return false;
-  Event event;
-  event.name = function;
-  event.bytes = destination.width * destination.height;
-  event.source = source;
-  event.destination = destination.start;
+  Event event{.name = function,
+              .bytes = destination.width * destination.height,
+              .source = source,
+              .destination = destination.start};
   std::vector<std::byte> answer = std::exchange(t_answer, {});
   const bool is_known =
       !answer.empty() && answer.size() == event.bytes && !stream->capturing.load(std::memory_order_relaxed);
@@ -149,10 +128,7 @@ int unpretended(const char* function, int status) noexcept {
     if (first) calls.names.emplace_back(function);
   }
   if (first) std::fprintf(stderr, "plimsoll: %s is not implemented by the pretend GPU; the call failed\n", function);
-  Event event;
-  event.kind = Happening::kUnpretended;
-  event.name = function;
-  machine().feed().publish(event);
+  machine().feed().publish({.kind = Happening::kUnpretended, .name = function});
   return status;
 }
 

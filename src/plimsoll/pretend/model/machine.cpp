@@ -169,13 +169,8 @@ bool Machine::record(StreamEvent& event, Stream& stream) {
 }
 
 void Machine::tell(Happening kind, const Stream& stream, const StreamEvent& about) {
-  if (!feed_.listened(kind)) return;
-  Event event;
-  event.kind = kind;
-  event.device = stream.device;
-  event.stream = stream.id;
-  event.mark = about.mark.load(std::memory_order_relaxed);
-  feed_.publish(event);
+  feed_.publish(
+      {.kind = kind, .device = stream.device, .stream = stream.id, .mark = about.mark.load(std::memory_order_relaxed)});
 }
 
 bool Machine::completed(const StreamEvent& event) {
@@ -200,13 +195,7 @@ void Machine::synchronize(const StreamEvent& event, const char* what) {
 }
 
 void Machine::tell_synchronized(int index, const char* what, std::uint64_t mark) {
-  if (!feed_.listened(Happening::kSynchronize)) return;
-  Event event;
-  event.kind = Happening::kSynchronize;
-  event.device = index;
-  event.name = what;
-  event.mark = mark;
-  feed_.publish(event);
+  feed_.publish({.kind = Happening::kSynchronize, .device = index, .name = what, .mark = mark});
 }
 
 void Machine::launch(const Graph& graph, Stream& stream) {

@@ -15,7 +15,6 @@
 #include "plimsoll/pretend/model/memory/device_memory.h"
 #include "plimsoll/pretend/model/memory/host_memory.h"
 #include "plimsoll/pretend/model/memory/memory_pool.h"
-#include "plimsoll/pretend/model/memory/memory_pools.h"
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/pretend/model/streams/clock.h"
 #include "plimsoll/pretend/model/streams/feed.h"
@@ -150,6 +149,9 @@ class Machine {
   std::atomic<std::uint64_t> read_backs_{0};
   std::atomic<std::uint64_t> marks_{0};
 };
+
+/// Sets the calling thread's current device. REQUIRES: 0 <= device < machine().device_count().
+void set_current_device(int device);
 
 /// The machine of the process. Never destroyed: vendor libraries are called until the process ends.
 Machine& machine();

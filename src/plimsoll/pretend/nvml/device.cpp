@@ -7,16 +7,16 @@
 #include <cstring>
 
 #include "plimsoll/pretend/cuda/version.h"
-#include "plimsoll/pretend/model/uuid.h"
+#include "plimsoll/pretend/model/visible_devices.h"
 
 namespace plimsoll::pretend::nvml {
 namespace {
 
 std::atomic<int> users{0};
 
-int init() {
-  users.fetch_add(1, std::memory_order_acq_rel);
-  return kSuccess;
+const Device* device_in_use(int card) {
+  Machine* const machine = machine_in_use();
+  return machine != nullptr ? machine->device_of_card(card) : nullptr;
 }
 
 }  // namespace
@@ -31,15 +31,6 @@ Found find(void* handle) {
   if (number < 1 || number > static_cast<std::uintptr_t>(installed().cards)) return {kInvalidArgument, 0};
   return {kSuccess, static_cast<int>(number - 1)};
 }
-
-namespace {
-
-const Device* device_in_use(int card) {
-  Machine* const machine = machine_in_use();
-  return machine != nullptr ? machine->device_of_card(card) : nullptr;
-}
-
-}  // namespace
 
 MemoryCounters memory_of(int card) {
   if (const Device* const device = device_in_use(card)) return device->memory.counters();
@@ -71,9 +62,12 @@ int give_text(const std::string& text, char* out, unsigned capacity) {
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::nvml;
 
-PLIMSOLL_API int nvmlInit() { return init(); }
-PLIMSOLL_API int nvmlInit_v2() { return init(); }
-PLIMSOLL_API int nvmlInitWithFlags(unsigned /*flags*/) { return init(); }
+PLIMSOLL_API int nvmlInit() {
+  users.fetch_add(1, std::memory_order_acq_rel);
+  return kSuccess;
+}
+PLIMSOLL_ALIAS(nvmlInit_v2, nvmlInit);
+PLIMSOLL_ALIAS(nvmlInitWithFlags, nvmlInit);
 
 PLIMSOLL_API int nvmlShutdown() {
   // An extra shutdown must not affect a thread that initialised: the count never becomes negative.
@@ -85,28 +79,18 @@ PLIMSOLL_API int nvmlShutdown() {
 }
 
 PLIMSOLL_API const char* nvmlErrorString(int result) {
-  switch (result) {
-    case kSuccess:
-      return "Success";
-    case kUninitialized:
-      return "Uninitialized";
-    case kInvalidArgument:
-      return "Invalid Argument";
-    case kNotSupported:
-      return "Not Supported";
-    case kNoPermission:
-      return "Insufficient Permissions";
-    case kNotFound:
-      return "Not Found";
-    case kInsufficientSize:
-      return "Insufficient Size";
-    case kDriverNotLoaded:
-      return "Driver Not Loaded";
-    case kArgumentVersionMismatch:
-      return "Argument Version Mismatch";
-    default:
-      return "Unknown Error";
-  }
+  static constexpr StatusName kNames[] = {
+      {kSuccess, "Success"},
+      {kUninitialized, "Uninitialized"},
+      {kInvalidArgument, "Invalid Argument"},
+      {kNotSupported, "Not Supported"},
+      {kNoPermission, "Insufficient Permissions"},
+      {kNotFound, "Not Found"},
+      {kInsufficientSize, "Insufficient Size"},
+      {kDriverNotLoaded, "Driver Not Loaded"},
+      {kArgumentVersionMismatch, "Argument Version Mismatch"},
+  };
+  return name_of(kNames, result, "Unknown Error");
 }
 
 /// A driver version that supports the build's CUDA version. The interface promises that 80 characters are enough.
@@ -121,21 +105,19 @@ PLIMSOLL_API int nvmlSystemGetNVMLVersion(char* version, unsigned capacity) {
 }
 
 PLIMSOLL_API int nvmlSystemGetCudaDriverVersion(int* version) { return nvml::give(version, kCudaVersion); }
-PLIMSOLL_API int nvmlSystemGetCudaDriverVersion_v2(int* version) { return nvml::give(version, kCudaVersion); }
+PLIMSOLL_ALIAS(nvmlSystemGetCudaDriverVersion_v2, nvmlSystemGetCudaDriverVersion);
 
 PLIMSOLL_API int nvmlDeviceGetCount_v2(unsigned* count) {
   return initialized() ? nvml::give(count, installed().cards) : kUninitialized;
 }
-PLIMSOLL_API int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+PLIMSOLL_ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2);
 
 PLIMSOLL_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
   if (!initialized()) return kUninitialized;
   if (index >= static_cast<unsigned>(installed().cards)) return kInvalidArgument;
   return nvml::give(handle, handle_of(static_cast<int>(index)));
 }
-PLIMSOLL_API int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) {
-  return nvmlDeviceGetHandleByIndex_v2(index, handle);
-}
+PLIMSOLL_ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2);
 
 /// "domain:bus:device.function" in hexadecimal; the domain may have any number of digits.
 PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** handle) {
@@ -145,9 +127,7 @@ PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** han
   if (domain != 0 || device != 0 || bus < 1 || bus > static_cast<unsigned>(installed().cards)) return kNotFound;
   return nvml::give(handle, handle_of(static_cast<int>(bus) - 1));
 }
-PLIMSOLL_API int nvmlDeviceGetHandleByPciBusId(const char* bus_id, void** handle) {
-  return nvmlDeviceGetHandleByPciBusId_v2(bus_id, handle);
-}
+PLIMSOLL_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2);
 
 PLIMSOLL_API int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (!initialized()) return kUninitialized;

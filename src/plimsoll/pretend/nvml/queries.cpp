@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "plimsoll/pretend/model/uuid.h"
+#include "plimsoll/pretend/model/visible_devices.h"
 #include "plimsoll/pretend/nvml/device.h"
 
 /// The properties of a card. The numbers come from the profile and the device's counters. Values of a running card
@@ -15,15 +15,6 @@ namespace {
 constexpr unsigned kIdleCelsius = 30;
 constexpr unsigned kIdleMilliwatts = 70'000;
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
-
-/// 0 graphics, 1 SM, 2 memory, 3 video.
-int clock_mhz(void* handle, int type, unsigned* mhz) {
-  return with_device(handle, [&](int) -> int {
-    const Profile& profile = installed().profile;
-    if (type < 0 || type > 3) return kInvalidArgument;
-    return give(mhz, (type == 2 ? profile.memory_clock_khz : profile.clock_khz) / 1000);
-  });
-}
 
 void fill(ProcessInfoV1& info, unsigned pid, Bytes used) { info = {pid, used}; }
 void fill(ProcessInfo& info, unsigned pid, Bytes used) { info = {pid, used, kNoInstance, kNoInstance}; }
@@ -39,24 +30,6 @@ int compute_processes(void* handle, unsigned* count, Info* infos) {
     if (capacity == 0) return kInsufficientSize;
     if (infos == nullptr) return kInvalidArgument;
     fill(infos[0], static_cast<unsigned>(getpid()), memory_of(card).used);
-    return kSuccess;
-  });
-}
-
-int not_supported(void* handle) {
-  return with_device(handle, [](int) -> int { return kNotSupported; });
-}
-
-int pci_info(void* handle, PciInfo* info) {
-  return with_device(handle, [&](int card) -> int {
-    if (info == nullptr) return kInvalidArgument;
-    constexpr unsigned kVendor = 0x10DE;
-    *info = PciInfo{};
-    info->bus = static_cast<unsigned>(card) + 1;
-    info->pci_device_id = kVendor;
-    const std::string bus_id = bus_id_of(card);
-    std::snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id.c_str());
-    std::snprintf(info->bus_id_legacy, sizeof(info->bus_id_legacy), "%s", bus_id.c_str() + 4);
     return kSuccess;
   });
 }
@@ -79,9 +52,7 @@ PLIMSOLL_API int nvmlDeviceGetIndex(void* handle, unsigned* index) {
   return with_device(handle, [&](int card) { return nvml::give(index, card); });
 }
 
-PLIMSOLL_API int nvmlDeviceGetMinorNumber(void* handle, unsigned* minor) {
-  return with_device(handle, [&](int card) { return nvml::give(minor, card); });
-}
+PLIMSOLL_ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex);
 
 PLIMSOLL_API int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
   return with_device(handle, [&](int card) -> int {
@@ -116,10 +87,15 @@ PLIMSOLL_API int nvmlDeviceGetPowerUsage(void* handle, unsigned* milliwatts) {
   return with_device(handle, [&](int) { return nvml::give(milliwatts, kIdleMilliwatts); });
 }
 
-PLIMSOLL_API int nvmlDeviceGetClockInfo(void* handle, int type, unsigned* mhz) { return clock_mhz(handle, type, mhz); }
-PLIMSOLL_API int nvmlDeviceGetMaxClockInfo(void* handle, int type, unsigned* mhz) {
-  return clock_mhz(handle, type, mhz);
+/// `type`: 0 graphics, 1 SM, 2 memory, 3 video.
+PLIMSOLL_API int nvmlDeviceGetClockInfo(void* handle, int type, unsigned* mhz) {
+  return with_device(handle, [&](int) -> int {
+    const Profile& profile = installed().profile;
+    if (type < 0 || type > 3) return kInvalidArgument;
+    return nvml::give(mhz, (type == 2 ? profile.memory_clock_khz : profile.clock_khz) / 1000);
+  });
 }
+PLIMSOLL_ALIAS(nvmlDeviceGetMaxClockInfo, nvmlDeviceGetClockInfo);
 
 PLIMSOLL_API int nvmlDeviceGetCudaComputeCapability(void* handle, int* major, int* minor) {
   return with_device(handle, [&](int) -> int {
@@ -134,9 +110,21 @@ PLIMSOLL_API int nvmlDeviceGetMemoryBusWidth(void* handle, unsigned* bits) {
   return with_device(handle, [&](int) { return nvml::give(bits, installed().profile.memory_bus_bits); });
 }
 
-PLIMSOLL_API int nvmlDeviceGetPciInfo(void* handle, PciInfo* info) { return pci_info(handle, info); }
-PLIMSOLL_API int nvmlDeviceGetPciInfo_v2(void* handle, PciInfo* info) { return pci_info(handle, info); }
-PLIMSOLL_API int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info) { return pci_info(handle, info); }
+PLIMSOLL_API int nvmlDeviceGetPciInfo(void* handle, PciInfo* info) {
+  return with_device(handle, [&](int card) -> int {
+    if (info == nullptr) return kInvalidArgument;
+    constexpr unsigned kVendor = 0x10DE;
+    *info = PciInfo{};
+    info->bus = static_cast<unsigned>(card) + 1;
+    info->pci_device_id = kVendor;
+    const std::string bus_id = bus_id_of(card);
+    std::snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id.c_str());
+    std::snprintf(info->bus_id_legacy, sizeof(info->bus_id_legacy), "%s", bus_id.c_str() + 4);
+    return kSuccess;
+  });
+}
+PLIMSOLL_ALIAS(nvmlDeviceGetPciInfo_v2, nvmlDeviceGetPciInfo);
+PLIMSOLL_ALIAS(nvmlDeviceGetPciInfo_v3, nvmlDeviceGetPciInfo);
 
 PLIMSOLL_API int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, ProcessInfoV1* infos) {
   return compute_processes(handle, count, infos);
@@ -161,13 +149,15 @@ PLIMSOLL_API int nvmlDeviceGetP2PStatus(void* first, void* second, int /*capabil
   });
 }
 
-PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle, unsigned*, unsigned*) { return not_supported(handle); }
-
-// A profile does not say which link connects which cards, so callers that plan routes find no links.
-PLIMSOLL_API int nvmlDeviceGetNvLinkState(void* handle, unsigned, int*) { return not_supported(handle); }
-PLIMSOLL_API int nvmlDeviceGetNvLinkCapability(void* handle, unsigned, int, unsigned*) { return not_supported(handle); }
-PLIMSOLL_API int nvmlDeviceGetNvLinkRemoteDeviceType(void* handle, unsigned, int*) { return not_supported(handle); }
-PLIMSOLL_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned, PciInfo*) { return not_supported(handle); }
+// Parts of a card (MIG) and NVLink. A profile does not say which link connects which cards, so callers that plan routes
+// find no links.
+PLIMSOLL_API int nvmlDeviceGetMigMode(void* handle) {
+  return with_device(handle, [](int) -> int { return kNotSupported; });
+}
+PLIMSOLL_ALIAS(nvmlDeviceGetNvLinkState, nvmlDeviceGetMigMode);
+PLIMSOLL_ALIAS(nvmlDeviceGetNvLinkCapability, nvmlDeviceGetMigMode);
+PLIMSOLL_ALIAS(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlDeviceGetMigMode);
+PLIMSOLL_ALIAS(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDeviceGetMigMode);
 
 // State 0: the card is not part of a fabric between machines.
 PLIMSOLL_API int nvmlDeviceGetGpuFabricInfo(void* handle, FabricInfo* info) {

@@ -38,12 +38,11 @@ cudaError_t copy(const char* function, const Rows& rows, cudaStream_t handle, bo
       enqueue_read_back(function, rows.source, {rows.destination, rows.destination_pitch, rows.width, rows.height},
                         handle);
     } else {
-      Event event;
-      event.kind = Happening::kCopy;
-      event.name = function;
-      event.bytes = rows.width * rows.height;
-      event.source = rows.source;
-      event.destination = rows.destination;
+      const Event event{.kind = Happening::kCopy,
+                        .name = function,
+                        .bytes = rows.width * rows.height,
+                        .source = rows.source,
+                        .destination = rows.destination};
       machine().enqueue(stream, event, to_host ? std::function<void()>([rows] { move(rows); }) : nullptr);
     }
     if (waits) machine().synchronize(stream.device, function);
@@ -60,11 +59,7 @@ cudaError_t copy(const char* function, void* destination, const void* source, si
 cudaError_t fill(const char* function, void* destination, size_t pitch, int value, size_t width, size_t height,
                  cudaStream_t handle) {
   return with_stream(handle, [&](Stream& stream) {
-    Event event;
-    event.kind = Happening::kFill;
-    event.name = function;
-    event.bytes = width * height;
-    event.destination = destination;
+    const Event event{.kind = Happening::kFill, .name = function, .bytes = width * height, .destination = destination};
     const auto set = [=] {
       for (size_t row = 0; row < height; ++row) {
         std::memset(static_cast<char*>(destination) + row * pitch, value, width);

@@ -6,8 +6,7 @@
 
 #include "plimsoll/pretend/cuda/attributes.h"
 #include "plimsoll/pretend/cuda/version.h"
-#include "plimsoll/pretend/model/current.h"
-#include "plimsoll/pretend/model/uuid.h"
+#include "plimsoll/pretend/model/visible_devices.h"
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;
@@ -56,11 +55,7 @@ PLIMSOLL_API cudaError_t cudaDriverGetVersion(int* version) {
   *version = kCudaVersion;
   return cudaSuccess;
 }
-
-PLIMSOLL_API cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = kCudaVersion;
-  return cudaSuccess;
-}
+PLIMSOLL_ALIAS(cudaRuntimeGetVersion, cudaDriverGetVersion);
 
 PLIMSOLL_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (!has_device(device)) return status(cudaErrorInvalidDevice);

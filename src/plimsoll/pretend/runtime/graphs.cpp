@@ -95,9 +95,7 @@ cudaError_t add_node(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNod
   if (!conditional && parameters->type != cudaGraphNodeTypeEmpty) return refused("cudaGraphAddNode with this type");
   const auto before = nodes_of(*from_handle(graph), dependencies, count);
   if (!before) return status(cudaErrorInvalidValue);
-  Event event;
-  event.kind = Happening::kCall;
-  event.name = conditional ? "conditional node" : "empty node";
+  const Event event{.kind = Happening::kCall, .name = conditional ? "conditional node" : "empty node"};
   GraphNode& node = from_handle(graph)->add(event, *before);
   if (conditional) {
     // No body runs: the value of the condition is on the device, which has no values.

@@ -79,21 +79,13 @@ PLIMSOLL_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3
                                             cudaStream_t stream) {
   return launch(kernel, {grid, block, shared, stream});
 }
-
-PLIMSOLL_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t shared,
-                                                 cudaStream_t stream) {
-  return launch(kernel, {grid, block, shared, stream});
-}
+PLIMSOLL_ALIAS(__cudaLaunchKernel_ptsz, __cudaLaunchKernel);
 
 PLIMSOLL_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
                                           cudaStream_t stream) {
   return launch(function, {grid, block, shared, stream});
 }
-
-PLIMSOLL_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared,
-                                                     cudaStream_t stream) {
-  return launch(function, {grid, block, shared, stream});
-}
+PLIMSOLL_ALIAS(cudaLaunchCooperativeKernel, cudaLaunchKernel);
 
 PLIMSOLL_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
   if (config == nullptr) return status(cudaErrorInvalidConfiguration);

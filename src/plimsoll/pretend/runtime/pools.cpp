@@ -1,5 +1,7 @@
 // Stream-ordered allocation: cudaMallocAsync and memory pools.
 
+#include <utility>
+
 #include "plimsoll/pretend/runtime/status.h"
 
 using namespace plimsoll::pretend;
@@ -46,10 +48,7 @@ PLIMSOLL_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int de
   *pool = handle_of(machine().device(device).default_pool);
   return cudaSuccess;
 }
-
-PLIMSOLL_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return cudaDeviceGetDefaultMemPool(pool, device);
-}
+PLIMSOLL_ALIAS(cudaDeviceGetMemPool, cudaDeviceGetDefaultMemPool);
 
 PLIMSOLL_API cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   if (properties == nullptr || !has_device(properties->location.id)) return status(cudaErrorInvalidValue);
@@ -67,23 +66,20 @@ PLIMSOLL_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
 PLIMSOLL_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   MemoryPool* pool = pool_of(handle);
   if (pool == nullptr) return status(cudaErrorInvalidValue);
-  const auto counters = pool->counters();
+  using Counters = MemoryPool::Counters;
+  static constexpr std::pair<cudaMemPoolAttr, plimsoll::Bytes Counters::*> kCounters[] = {
+      {cudaMemPoolAttrReleaseThreshold, &Counters::threshold},
+      {cudaMemPoolAttrReservedMemCurrent, &Counters::reserved},
+      {cudaMemPoolAttrReservedMemHigh, &Counters::reserved_high},
+      {cudaMemPoolAttrUsedMemCurrent, &Counters::used},
+      {cudaMemPoolAttrUsedMemHigh, &Counters::used_high},
+  };
+  for (const auto& [known, counter] : kCounters) {
+    if (attribute != known) continue;
+    *static_cast<std::uint64_t*>(value) = pool->counters().*counter;
+    return cudaSuccess;
+  }
   switch (attribute) {
-    case cudaMemPoolAttrReleaseThreshold:
-      *static_cast<std::uint64_t*>(value) = counters.threshold;
-      return cudaSuccess;
-    case cudaMemPoolAttrReservedMemCurrent:
-      *static_cast<std::uint64_t*>(value) = counters.reserved;
-      return cudaSuccess;
-    case cudaMemPoolAttrReservedMemHigh:
-      *static_cast<std::uint64_t*>(value) = counters.reserved_high;
-      return cudaSuccess;
-    case cudaMemPoolAttrUsedMemCurrent:
-      *static_cast<std::uint64_t*>(value) = counters.used;
-      return cudaSuccess;
-    case cudaMemPoolAttrUsedMemHigh:
-      *static_cast<std::uint64_t*>(value) = counters.used_high;
-      return cudaSuccess;
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
     case cudaMemPoolReuseAllowInternalDependencies:

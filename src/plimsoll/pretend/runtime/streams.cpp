@@ -96,10 +96,7 @@ PLIMSOLL_API cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCa
 
 PLIMSOLL_API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* argument) {
   return with_stream(handle, [&](Stream& stream) {
-    Event event;
-    event.kind = Happening::kCall;
-    event.name = "host function";
-    machine().enqueue(stream, event, [=] { function(argument); });
+    machine().enqueue(stream, {.kind = Happening::kCall, .name = "host function"}, [=] { function(argument); });
     return cudaSuccess;
   });
 }

@@ -35,14 +35,7 @@ void DeviceMemory::give_physical(Bytes bytes, Reason reason) {
 }
 
 void DeviceMemory::publish(Happening kind, Address address, Bytes bytes, Reason reason) const {
-  if (!feed_.listened(kind)) return;
-  Event event;
-  event.kind = kind;
-  event.reason = reason;
-  event.device = device_;
-  event.address = address;
-  event.bytes = bytes;
-  feed_.publish(event);
+  feed_.publish({.kind = kind, .reason = reason, .device = device_, .bytes = bytes, .address = address});
 }
 
 std::optional<Address> DeviceMemory::allocate(Bytes bytes, Reason reason) {

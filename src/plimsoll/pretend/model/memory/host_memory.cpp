@@ -10,9 +10,9 @@
 namespace plimsoll::pretend {
 
 void HostMemory::count(const Range& range, bool added) {
-  Bytes& counter = range.kind == Kind::kManaged ? managed_ : pinned_;
+  Bytes& counter = range.kind == Kind::kManaged ? counters_.managed : counters_.pinned;
   counter = added ? counter + range.bytes : counter - range.bytes;
-  pinned_peak_ = std::max(pinned_peak_, pinned_);
+  counters_.pinned_peak = std::max(counters_.pinned_peak, counters_.pinned);
 }
 
 std::optional<void*> HostMemory::allocate(Bytes bytes, Kind kind, unsigned flags, int device) {
@@ -86,19 +86,9 @@ void HostMemory::zero(void* start, Bytes bytes) {
   std::memset(first, 0, bytes);
 }
 
-Bytes HostMemory::pinned() const {
+HostCounters HostMemory::counters() const {
   std::lock_guard lock(mutex_);
-  return pinned_;
-}
-
-Bytes HostMemory::pinned_peak() const {
-  std::lock_guard lock(mutex_);
-  return pinned_peak_;
-}
-
-Bytes HostMemory::managed() const {
-  std::lock_guard lock(mutex_);
-  return managed_;
+  return counters_;
 }
 
 }  // namespace plimsoll::pretend

@@ -8,6 +8,12 @@
 
 namespace plimsoll::pretend {
 
+struct HostCounters {
+  Bytes pinned = 0;  ///< Pinned and registered.
+  Bytes pinned_peak = 0;
+  Bytes managed = 0;
+};
+
 /// The host memory that the driver knows. It is real memory, unlike device memory: scripts read and write it. Pages
 /// exist after the first touch. Thread-safe.
 class HostMemory {
@@ -36,18 +42,14 @@ class HostMemory {
   /// a job that copies its gradients to the host needs no memory for them.
   void zero(void* start, Bytes bytes);
 
-  Bytes pinned() const;  ///< Pinned and registered.
-  Bytes pinned_peak() const;
-  Bytes managed() const;
+  HostCounters counters() const;
 
  private:
   void count(const Range& range, bool added);
 
   mutable std::mutex mutex_;
   std::map<const char*, Range> ranges_;
-  Bytes pinned_ = 0;
-  Bytes pinned_peak_ = 0;
-  Bytes managed_ = 0;
+  HostCounters counters_;
 };
 
 }  // namespace plimsoll::pretend

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/pretend/model/memory/device_memory.h"
@@ -47,6 +48,30 @@ class MemoryPool {
   mutable std::mutex mutex_;
   Counters counters_;
   std::unordered_map<Address, Bytes> allocations_;
+};
+
+/// The pools that the program made on one device. A destroyed pool lives until its memory is free, as in the driver.
+/// Thread-safe.
+class MemoryPools {
+ public:
+  MemoryPool* create(int device, DeviceMemory& memory);
+  /// Returns false if `pool` is not one of these.
+  bool destroy(MemoryPool* pool);
+  bool contains(const MemoryPool* pool) const;
+  std::optional<Address> allocate(MemoryPool& pool, Bytes bytes);
+  /// Returns false if no pool here has the address.
+  bool free(Address address);
+  void synchronized();
+
+ private:
+  struct Entry {
+    std::unique_ptr<MemoryPool> pool;
+    bool destroyed = false;
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::unordered_map<Address, MemoryPool*> owner_;
 };
 
 }  // namespace plimsoll::pretend

@@ -6,17 +6,8 @@
 namespace plimsoll::pretend {
 
 const char* to_string(Reason reason) {
-  switch (reason) {
-    case Reason::kSegments:
-      return "segments";
-    case Reason::kContext:
-      return "context";
-    case Reason::kNccl:
-      return "nccl";
-    case Reason::kHandles:
-      return "handles";
-  }
-  return "unknown";
+  static constexpr const char* kNames[kReasonCount] = {"segments", "context", "nccl", "handles"};
+  return kNames[static_cast<std::size_t>(reason)];
 }
 
 void Feed::replace(std::shared_ptr<const Entries> entries) {

@@ -17,32 +17,9 @@ constexpr Happenings kLogged = bit(Happening::kLaunch) | bit(Happening::kCall) |
                                bit(Happening::kCollective) | bit(Happening::kRecord) | bit(Happening::kWait) |
                                bit(Happening::kSynchronize);
 
-const char* name_of(Happening kind) {
-  switch (kind) {
-    case Happening::kLaunch:
-      return "launch";
-    case Happening::kCall:
-      return "call";
-    case Happening::kGemm:
-      return "gemm";
-    case Happening::kCopy:
-      return "copy";
-    case Happening::kReadBack:
-      return "read_back";
-    case Happening::kFill:
-      return "fill";
-    case Happening::kCollective:
-      return "collective";
-    case Happening::kRecord:
-      return "record";
-    case Happening::kWait:
-      return "wait";
-    case Happening::kSynchronize:
-      return "synchronize";
-    default:
-      return "other";
-  }
-}
+/// In the order of Happening.
+constexpr const char* kNames[] = {"allocated", "freed", "launch",     "call",   "gemm", "copy",
+                                  "read_back", "fill",  "collective", "record", "wait", "synchronize"};
 
 class WorkLog {
  public:
@@ -63,8 +40,8 @@ class WorkLog {
   void note(const Event& event) {
     const std::lock_guard lock(mutex_);
     if (file_ == nullptr) return;
-    std::fprintf(file_, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", name_of(event.kind), event.device, event.stream,
-                 event.mark, static_cast<std::uint64_t>(event.bytes), event.name);
+    std::fprintf(file_, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", kNames[static_cast<std::size_t>(event.kind)],
+                 event.device, event.stream, event.mark, static_cast<std::uint64_t>(event.bytes), event.name);
     if (event.kind == Happening::kCollective) {
       std::fprintf(file_, " %" PRIu32 " %d %d %d", event.communicator, event.rank, event.ranks, event.peer);
     }
