@@ -9,6 +9,7 @@
 
 namespace plimsoll::pretend::cublas {
 
+using cublaslt::Handles;
 using cublaslt::kAllocFailed;
 using cublaslt::kConjugateTranspose;
 using cublaslt::kInvalidValue;
@@ -33,7 +34,5 @@ struct Handle : cublaslt::HandleHead {
   std::atomic<int> math_mode{0};
   std::atomic<int> sm_count_target{0};
 };
-
-inline bool alive(const Handle* handle) { return cublaslt::alive(static_cast<const cublaslt::HandleHead*>(handle)); }
 
 }  // namespace plimsoll::pretend::cublas

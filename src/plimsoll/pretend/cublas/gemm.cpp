@@ -2,7 +2,6 @@
 // conventions of x86-64 and AArch64 let a callee ignore them.
 
 #include "plimsoll/pretend/cublas/abi.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 

@@ -1,31 +1,9 @@
-#include <new>
-
 #include "plimsoll/pretend/cublas/abi.h"
 #include "plimsoll/pretend/cuda/library_types.h"
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
-
-namespace {
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cublas;
-
-template <typename T>
-int get(const Handle* handle, std::atomic<T> Handle::* member, T* value) {
-  if (!alive(handle)) return kNotInitialized;
-  if (value == nullptr) return kInvalidValue;
-  *value = (handle->*member).load(std::memory_order_relaxed);
-  return kSuccess;
-}
-
-template <typename T>
-int set(Handle* handle, std::atomic<T> Handle::* member, T value) {
-  if (!alive(handle)) return kNotInitialized;
-  (handle->*member).store(value, std::memory_order_relaxed);
-  return kSuccess;
-}
-
-}  // namespace
 
 PLIMSOLL_API int cublasCreate_v2(Handle** out) {
   if (out == nullptr) return kInvalidValue;
@@ -33,30 +11,25 @@ PLIMSOLL_API int cublasCreate_v2(Handle** out) {
   const Profile& profile = machine().profile();
   if (!machine().device(device).ensure_context(profile)) return kAllocFailed;
   if (!charge(device, profile.cublas_handle, Reason::kHandles)) return kAllocFailed;
-  auto* handle = new (std::nothrow) Handle;
-  if (handle == nullptr) {
+  const int status = Handles::make(out);
+  if (status != kSuccess) {
     discharge(device, profile.cublas_handle, Reason::kHandles);
-    return kAllocFailed;
+    return status;
   }
-  handle->device = device;
-  handle->charged = profile.cublas_handle;
-  *out = handle;
+  (*out)->device = device;
+  (*out)->charged = profile.cublas_handle;
   return kSuccess;
 }
 
 PLIMSOLL_API int cublasDestroy_v2(Handle* handle) {
   if (!alive(handle)) return kNotInitialized;
   discharge(handle->device, handle->charged, Reason::kHandles);
-  handle->magic = 0;
-  delete handle;
-  return kSuccess;
+  return Handles::destroy(handle);
 }
 
 PLIMSOLL_API int cublasGetVersion_v2(Handle* handle, int* version) {
   if (!alive(handle)) return kNotInitialized;
-  if (version == nullptr) return kInvalidValue;
-  *version = kCublasVersion.major * 10000 + kCublasVersion.minor * 100 + kCublasVersion.patch;
-  return kSuccess;
+  return give(version, kCublasVersion.number(10000), kInvalidValue);
 }
 
 PLIMSOLL_API int cublasGetProperty(int property, int* value) {
@@ -65,9 +38,7 @@ PLIMSOLL_API int cublasGetProperty(int property, int* value) {
 
 /// A new stream restores the library's own workspace, as cuBLAS documents.
 PLIMSOLL_API int cublasSetStream_v2(Handle* handle, void* stream) {
-  if (!alive(handle)) return kNotInitialized;
-  if (stream_of(stream) == nullptr) return kInvalidValue;
-  handle->stream.store(stream, std::memory_order_relaxed);
+  if (const int status = Handles::set_stream(handle, stream)) return status;
   handle->workspace.store(nullptr, std::memory_order_relaxed);
   handle->workspace_bytes.store(0, std::memory_order_relaxed);
   return kSuccess;
@@ -81,40 +52,36 @@ PLIMSOLL_API int cublasSetWorkspace_v2(Handle* handle, void* workspace, std::siz
   return kSuccess;
 }
 
-PLIMSOLL_API int cublasGetStream_v2(Handle* handle, void** stream) { return get(handle, &Handle::stream, stream); }
+PLIMSOLL_API int cublasGetStream_v2(Handle* handle, void** stream) {
+  return Handles::get(handle, &Handle::stream, stream);
+}
 
 PLIMSOLL_API int cublasSetPointerMode_v2(Handle* handle, int mode) {
   if (alive(handle) && mode != kHostPointers && mode != kDevicePointers) return kInvalidValue;
-  return set(handle, &Handle::pointer_mode, mode);
+  return Handles::set(handle, &Handle::pointer_mode, mode);
 }
 
-PLIMSOLL_API int cublasGetPointerMode_v2(Handle* handle, int* mode) { return get(handle, &Handle::pointer_mode, mode); }
+PLIMSOLL_API int cublasGetPointerMode_v2(Handle* handle, int* mode) {
+  return Handles::get(handle, &Handle::pointer_mode, mode);
+}
 
-#define PLIMSOLL_CUBLAS_MODE(name, member)                                                                    \
-  PLIMSOLL_API int cublasSet##name(Handle* handle, int value) { return set(handle, &Handle::member, value); } \
-  PLIMSOLL_API int cublasGet##name(Handle* handle, int* value) { return get(handle, &Handle::member, value); }
+#define PLIMSOLL_CUBLAS_MODE(name, member)                                                                             \
+  PLIMSOLL_API int cublasSet##name(Handle* handle, int value) { return Handles::set(handle, &Handle::member, value); } \
+  PLIMSOLL_API int cublasGet##name(Handle* handle, int* value) { return Handles::get(handle, &Handle::member, value); }
 PLIMSOLL_CUBLAS_MODE(AtomicsMode, atomics_mode)
 PLIMSOLL_CUBLAS_MODE(MathMode, math_mode)
 PLIMSOLL_CUBLAS_MODE(SmCountTarget, sm_count_target)
-#undef PLIMSOLL_CUBLAS_MODE
 
 PLIMSOLL_API const char* cublasGetStatusName(int status) {
-  switch (status) {
-    case kSuccess:
-      return "CUBLAS_STATUS_SUCCESS";
-    case kNotInitialized:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case kAllocFailed:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case kInvalidValue:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case kMappingError:
-      return "CUBLAS_STATUS_MAPPING_ERROR";
-    case kNotSupported:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "CUBLAS_STATUS_INTERNAL_ERROR";
-  }
+  static constexpr StatusName kNames[] = {
+      {kSuccess, "CUBLAS_STATUS_SUCCESS"},
+      {kNotInitialized, "CUBLAS_STATUS_NOT_INITIALIZED"},
+      {kAllocFailed, "CUBLAS_STATUS_ALLOC_FAILED"},
+      {kInvalidValue, "CUBLAS_STATUS_INVALID_VALUE"},
+      {kMappingError, "CUBLAS_STATUS_MAPPING_ERROR"},
+      {kNotSupported, "CUBLAS_STATUS_NOT_SUPPORTED"},
+  };
+  return name_of(kNames, status, "CUBLAS_STATUS_INTERNAL_ERROR");
 }
 
 PLIMSOLL_API const char* cublasGetStatusString(int status) {

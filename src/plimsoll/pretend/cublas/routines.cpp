@@ -1,11 +1,8 @@
 // The routines of levels 1 to 3 except the products: those that only put work on the stream, and those that return a
 // number.
 
-#include <cstring>
-
 #include "plimsoll/pretend/cublas/abi.h"
 #include "plimsoll/pretend/cuda/library_types.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 
@@ -13,15 +10,9 @@ using namespace plimsoll;
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cublas;
 
-int enqueue(const char* function, const Handle* handle) {
-  if (!alive(handle)) return kNotInitialized;
-  enqueue_call(function, handle->stream.load(std::memory_order_relaxed));
-  return kSuccess;
-}
-
 /// A reduction. In host pointer mode the call waits for its result: a read-back of zeros.
 int reduce(const char* function, const Handle* handle, void* result, Bytes bytes) {
-  const int status = enqueue(function, handle);
+  const int status = Handles::enqueue(function, handle);
   if (status != kSuccess) return status;
   if (result == nullptr) return kInvalidValue;
   if (handle->pointer_mode.load(std::memory_order_relaxed) != kHostPointers || !is_host(result)) return kSuccess;
@@ -39,7 +30,7 @@ int locate(const char* function, const Handle* handle, int n, int* result) {
 
 /// Routines on arrays of matrices report bad arguments through a host integer: always success here.
 int enqueue_batched(const char* function, const Handle* handle, int* host_info) {
-  const int status = enqueue(function, handle);
+  const int status = Handles::enqueue(function, handle);
   if (status == kSuccess && is_host(host_info)) *host_info = 0;
   return status;
 }
@@ -47,7 +38,7 @@ int enqueue_batched(const char* function, const Handle* handle, int* host_info) 
 }  // namespace
 
 #define PLIMSOLL_CUBLAS_CALL(name) \
-  PLIMSOLL_API int name(Handle* handle) { return enqueue(#name, handle); }
+  PLIMSOLL_API int name(Handle* handle) { return Handles::enqueue(#name, handle); }
 #define PLIMSOLL_CUBLAS_CALLS(T)                \
   PLIMSOLL_CUBLAS_CALL(cublas##T##axpy_v2)      \
   PLIMSOLL_CUBLAS_CALL(cublas##T##copy_v2)      \

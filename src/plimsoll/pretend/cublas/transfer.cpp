@@ -1,9 +1,6 @@
 // cublasSetVector, cublasGetMatrix and so on: strided copies between the host and the device.
 
-#include <cstring>
-
 #include "plimsoll/pretend/cublas/abi.h"
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 
 namespace {
@@ -24,13 +21,11 @@ int upload(const char* function, const Pieces& pieces, const void* source, void*
   if (source == nullptr || destination == nullptr) return kInvalidValue;
   Stream* stream = stream_of(stream_handle);
   if (stream == nullptr) return kInvalidValue;
-  Event event;
-  event.kind = Happening::kCopy;
-  event.name = function;
-  event.bytes = pieces.bytes * static_cast<Bytes>(pieces.columns);
-  event.source = source;
-  event.destination = destination;
-  machine().enqueue(*stream, event);
+  machine().enqueue(*stream, {.kind = Happening::kCopy,
+                              .name = function,
+                              .bytes = pieces.bytes * static_cast<Bytes>(pieces.columns),
+                              .source = source,
+                              .destination = destination});
   return kSuccess;
 }
 

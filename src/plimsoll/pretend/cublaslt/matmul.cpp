@@ -1,10 +1,5 @@
-#include <cstring>
-#include <new>
-
-#include "plimsoll/pretend/cublaslt/abi.h"
 #include "plimsoll/pretend/cublaslt/descriptors.h"
 #include "plimsoll/pretend/cuda/library_types.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 
@@ -22,22 +17,10 @@ Gemm gemm_of(const MatmulDescriptor& matmul, const MatrixLayout& a, const Matrix
 
 }  // namespace
 
-PLIMSOLL_API int cublasLtCreate(HandleHead** handle) {
-  if (handle == nullptr) return kInvalidValue;
-  *handle = new (std::nothrow) HandleHead;
-  return *handle != nullptr ? kSuccess : kAllocFailed;
-}
+PLIMSOLL_API int cublasLtCreate(HandleHead** handle) { return Handles::make(handle); }
+PLIMSOLL_API int cublasLtDestroy(HandleHead* handle) { return Handles::destroy(handle); }
 
-PLIMSOLL_API int cublasLtDestroy(HandleHead* handle) {
-  if (!alive(handle)) return kNotInitialized;
-  handle->magic = 0;
-  delete handle;
-  return kSuccess;
-}
-
-PLIMSOLL_API std::size_t cublasLtGetVersion() {
-  return static_cast<std::size_t>(kCublasVersion.major * 10000 + kCublasVersion.minor * 100 + kCublasVersion.patch);
-}
+PLIMSOLL_API std::size_t cublasLtGetVersion() { return static_cast<std::size_t>(kCublasVersion.number(10000)); }
 
 PLIMSOLL_API std::size_t cublasLtGetCudartVersion() { return kCuda13 ? 13000 : 12080; }
 
@@ -54,9 +37,7 @@ PLIMSOLL_API int cublasLtMatmulAlgoGetHeuristic(HandleHead* handle, MatmulDescri
   if (!alive(handle)) return kNotInitialized;
   const bool described = alive(matmul) && alive(a) && alive(b) && alive(c) && alive(d) && alive(preference);
   if (!described || requested < 1 || results == nullptr || returned == nullptr) return kInvalidValue;
-  std::memset(results, 0, sizeof *results);
-  results->state = kSuccess;
-  results->waves_count = 1.0F;
+  *results = {.state = kSuccess, .waves_count = 1.0F};
   *returned = 1;
   return kSuccess;
 }
@@ -67,10 +48,7 @@ PLIMSOLL_API int cublasLtMatmulAlgoCheck(HandleHead* handle, MatmulDescriptor* m
   if (!alive(handle)) return kNotInitialized;
   const bool described = alive(matmul) && alive(a) && alive(b) && alive(c) && alive(d);
   if (!described || algorithm == nullptr || result == nullptr) return kInvalidValue;
-  std::memset(result, 0, sizeof *result);
-  result->algorithm = *algorithm;
-  result->state = kSuccess;
-  result->waves_count = 1.0F;
+  *result = {.algorithm = *algorithm, .state = kSuccess, .waves_count = 1.0F};
   return kSuccess;
 }
 

@@ -55,29 +55,8 @@ enum DataType : int {
 
 /// Bytes of one element; 0 for an unknown type.
 constexpr Bytes bytes_of(int data_type) {
-  switch (data_type) {
-    case kDouble:
-    case kInt64:
-      return 8;
-    case kFloat:
-    case kInt32:
-    case kInt8x4:
-    case kUint8x4:
-      return 4;
-    case kHalf:
-    case kBfloat16:
-      return 2;
-    case kInt8:
-    case kUint8:
-    case kBoolean:
-    case kFp8E4m3:
-    case kFp8E5m2:
-      return 1;
-    case kInt8x32:
-      return 32;
-    default:
-      return 0;
-  }
+  constexpr Bytes kBytes[] = {4, 8, 2, 1, 4, 4, 1, 4, 32, 2, 8, 1, 1, 1};  // In the order of DataType.
+  return data_type >= 0 && data_type <= kFp8E5m2 ? kBytes[data_type] : 0;
 }
 
 /// The query result for a convolution algorithm: the same layout for forward, data and filter.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plimsoll/pretend/cudnn/object.h"
+#include "plimsoll/pretend/cudnn/handle.h"
 
 /// cuDNN's graph interface: everything is a descriptor with numbered attributes. The caller sets attributes, finalizes,
 /// and then reads attributes, some of which the library derives. A pretend descriptor keeps the attributes and derives

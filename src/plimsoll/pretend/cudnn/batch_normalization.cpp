@@ -1,4 +1,3 @@
-#include "plimsoll/pretend/cudnn/activation.h"
 #include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
 
@@ -13,13 +12,11 @@ constexpr int kOperations = 3;
 constexpr int kModes = 3;
 
 bool valid(const Handle* handle, int mode, int operations) {
-  return live(handle) != nullptr && mode >= 0 && mode < kModes && operations >= 0 && operations < kOperations;
+  return alive(handle) && mode >= 0 && mode < kModes && operations >= 0 && operations < kOperations;
 }
 
 int no_workspace(const Handle* handle, int mode, int operations, std::size_t* bytes) {
-  if (!valid(handle, mode, operations) || bytes == nullptr) return kBadParam;
-  *bytes = 0;
-  return kSuccess;
+  return valid(handle, mode, operations) ? give(bytes, 0, kBadParam) : kBadParam;
 }
 
 }  // namespace
@@ -30,21 +27,19 @@ using Tensor = const TensorDescriptor*;
 
 PLIMSOLL_API int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(const Handle* handle, int mode,
                                                                           int operations, Tensor, Tensor, Tensor,
-                                                                          Tensor, const ActivationDescriptor*,
-                                                                          std::size_t* bytes) {
+                                                                          Tensor, const void*, std::size_t* bytes) {
   return no_workspace(handle, mode, operations, bytes);
 }
 
 PLIMSOLL_API int cudnnGetBatchNormalizationBackwardExWorkspaceSize(const Handle* handle, int mode, int operations,
                                                                    Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                                                                   const ActivationDescriptor*, std::size_t* bytes) {
+                                                                   const void*, std::size_t* bytes) {
   return no_workspace(handle, mode, operations, bytes);
 }
 
 PLIMSOLL_API int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(const Handle* handle, int mode, int operations,
-                                                                      const ActivationDescriptor*, Tensor x,
-                                                                      std::size_t* bytes) {
-  if (!valid(handle, mode, operations) || live(x) == nullptr || bytes == nullptr) return kBadParam;
+                                                                      const void*, Tensor x, std::size_t* bytes) {
+  if (!valid(handle, mode, operations) || !alive(x) || bytes == nullptr) return kBadParam;
   *bytes = operations == kBatchNormOnly ? 0 : (static_cast<std::size_t>(x->elements()) + 7) / 8;
   return kSuccess;
 }

@@ -2,7 +2,6 @@
 
 #include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace plimsoll::pretend::cudnn {
 
@@ -26,18 +25,15 @@ Bytes workspace_bytes(const TensorDescriptor& probabilities, Bytes max_label_len
 }
 
 int set(CtcLossDescriptor* loss, int compute_type, int normalization, int gradient_mode, int max_label_length) {
-  if (live(loss) == nullptr || max_label_length < 0) return kBadParam;
+  if (!alive(loss) || max_label_length < 0) return kBadParam;
   if (compute_type != kFloat) return kNotSupported;
-  loss->compute_type = compute_type;
-  loss->normalization = normalization;
-  loss->gradient_mode = gradient_mode;
-  loss->max_label_length = max_label_length;
+  *loss = {{}, compute_type, normalization, gradient_mode, max_label_length};
   return kSuccess;
 }
 
 int workspace(const Handle* handle, const CtcLossDescriptor* loss, const TensorDescriptor* probabilities,
               Bytes max_label_length, std::size_t* bytes) {
-  if (live(handle) == nullptr || live(loss) == nullptr || live(probabilities) == nullptr) return kBadParam;
+  if (!alive(handle) || !alive(loss) || !alive(probabilities)) return kBadParam;
   if (probabilities->rank != 3 || bytes == nullptr) return kBadParam;
   *bytes = workspace_bytes(*probabilities, max_label_length);
   return kSuccess;
@@ -49,8 +45,7 @@ int workspace(const Handle* handle, const CtcLossDescriptor* loss, const TensorD
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cudnn;
 
-PLIMSOLL_API int cudnnCreateCTCLossDescriptor(CtcLossDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyCTCLossDescriptor(CtcLossDescriptor* loss) { return destroy(loss); }
+PLIMSOLL_CUDNN_DESCRIPTOR(CTCLoss, CtcLossDescriptor)
 
 PLIMSOLL_API int cudnnSetCTCLossDescriptor(CtcLossDescriptor* loss, int compute_type) {
   return set(loss, compute_type, 0, 0, 0);
@@ -63,17 +58,14 @@ PLIMSOLL_API int cudnnSetCTCLossDescriptor_v8(CtcLossDescriptor* loss, int compu
                                               int gradient_mode, int max_label_length) {
   return set(loss, compute_type, normalization, gradient_mode, max_label_length);
 }
-PLIMSOLL_API int cudnnSetCTCLossDescriptor_v9(CtcLossDescriptor* loss, int compute_type, int normalization,
-                                              int gradient_mode, int max_label_length) {
-  return set(loss, compute_type, normalization, gradient_mode, max_label_length);
-}
+PLIMSOLL_ALIAS(cudnnSetCTCLossDescriptor_v9, cudnnSetCTCLossDescriptor_v8);
 
 /// This form has the lengths on the host.
 PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize(const Handle* handle, const TensorDescriptor* probabilities,
                                               const TensorDescriptor* /*gradients*/, const int* /*labels*/,
                                               const int* label_lengths, const int* /*input_lengths*/, int /*algorithm*/,
                                               const CtcLossDescriptor* loss, std::size_t* bytes) {
-  if (live(probabilities) == nullptr || probabilities->rank != 3 || label_lengths == nullptr) return kBadParam;
+  if (!alive(probabilities) || probabilities->rank != 3 || label_lengths == nullptr) return kBadParam;
   if (!is_host(label_lengths)) return kBadParam;
   const int longest = *std::max_element(label_lengths, label_lengths + probabilities->dimensions[1]);
   return workspace(handle, loss, probabilities, static_cast<plimsoll::Bytes>(std::max(longest, 0)), bytes);
@@ -83,7 +75,7 @@ PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize(const Handle* handle, const Tensor
 PLIMSOLL_API int cudnnGetCTCLossWorkspaceSize_v8(const Handle* handle, int /*algorithm*/, const CtcLossDescriptor* loss,
                                                  const TensorDescriptor* probabilities,
                                                  const TensorDescriptor* /*gradients*/, std::size_t* bytes) {
-  if (live(loss) == nullptr) return kBadParam;
+  if (!alive(loss)) return kBadParam;
   return workspace(handle, loss, probabilities, static_cast<plimsoll::Bytes>(loss->max_label_length), bytes);
 }
 

@@ -1,11 +1,13 @@
 #include "plimsoll/pretend/cudnn/dropout.h"
 
-#include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
 #include "plimsoll/pretend/model/machine.h"
 
 namespace plimsoll::pretend::cudnn {
+namespace {
 
+/// Bytes of the random generators' states: one XORWOW state (48 bytes, from cuRAND's header) for each thread that fits
+/// on the device. An estimate; the real size is not documented.
 Bytes dropout_states_bytes() {
   constexpr Bytes kStateBytes = 48;
   const Profile& profile = machine().profile();
@@ -13,38 +15,31 @@ Bytes dropout_states_bytes() {
          kStateBytes;
 }
 
-namespace {
-
 /// Null states are allowed, for a descriptor of which only the probability is used.
 int set(DropoutDescriptor* dropout, const Handle* handle, float probability, void* states, std::size_t states_bytes,
         unsigned long long seed) {
-  if (live(dropout) == nullptr || live(handle) == nullptr) return kBadParam;
+  if (!alive(dropout) || !alive(handle)) return kBadParam;
   if (!(probability >= 0.0F && probability <= 1.0F)) return kBadParam;
   if (states != nullptr && states_bytes < dropout_states_bytes()) return kBadParam;
-  dropout->probability = probability;
-  dropout->states = states;
-  dropout->states_bytes = states_bytes;
-  dropout->seed = seed;
+  *dropout = {{}, probability, states, states_bytes, seed};
   return kSuccess;
 }
 
 }  // namespace
 }  // namespace plimsoll::pretend::cudnn
 
+using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cudnn;
 
-PLIMSOLL_API int cudnnCreateDropoutDescriptor(DropoutDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyDropoutDescriptor(DropoutDescriptor* dropout) { return destroy(dropout); }
+PLIMSOLL_CUDNN_DESCRIPTOR(Dropout, DropoutDescriptor)
 
 PLIMSOLL_API int cudnnDropoutGetStatesSize(const Handle* handle, std::size_t* bytes) {
-  if (live(handle) == nullptr || bytes == nullptr) return kBadParam;
-  *bytes = dropout_states_bytes();
-  return kSuccess;
+  return alive(handle) ? give(bytes, dropout_states_bytes(), kBadParam) : kBadParam;
 }
 
 /// One bit an element.
 PLIMSOLL_API int cudnnDropoutGetReserveSpaceSize(const TensorDescriptor* x, std::size_t* bytes) {
-  if (live(x) == nullptr || bytes == nullptr) return kBadParam;
+  if (!alive(x) || bytes == nullptr) return kBadParam;
   *bytes = (static_cast<std::size_t>(x->elements()) + 7) / 8;
   return kSuccess;
 }
@@ -53,7 +48,7 @@ PLIMSOLL_API int cudnnSetDropoutDescriptor(DropoutDescriptor* dropout, const Han
                                            void* states, std::size_t states_bytes, unsigned long long seed) {
   if (const int status = set(dropout, handle, probability, states, states_bytes, seed)) return status;
   // The real call fills the states on the device.
-  return states == nullptr ? static_cast<int>(kSuccess) : enqueue(handle, "cudnnSetDropoutDescriptor");
+  return states == nullptr ? static_cast<int>(kSuccess) : Handles::enqueue("cudnnSetDropoutDescriptor", handle);
 }
 
 PLIMSOLL_API int cudnnRestoreDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float probability,
@@ -63,10 +58,10 @@ PLIMSOLL_API int cudnnRestoreDropoutDescriptor(DropoutDescriptor* dropout, const
 
 PLIMSOLL_API int cudnnGetDropoutDescriptor(const DropoutDescriptor* dropout, const Handle* handle, float* probability,
                                            void** states, unsigned long long* seed) {
-  if (live(dropout) == nullptr || live(handle) == nullptr) return kBadParam;
-  give(probability, dropout->probability);
-  if (states != nullptr) *states = dropout->states;
-  give(seed, dropout->seed);
+  if (!alive(dropout) || !alive(handle)) return kBadParam;
+  put(probability, dropout->probability);
+  put(states, dropout->states);
+  put(seed, dropout->seed);
   return kSuccess;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plimsoll/pretend/cudnn/object.h"
+#include "plimsoll/pretend/cudnn/handle.h"
 
 namespace plimsoll::pretend::cudnn {
 
@@ -11,9 +11,5 @@ struct DropoutDescriptor : Object<0x43444e44> {
   Bytes states_bytes = 0;
   unsigned long long seed = 0;
 };
-
-/// Bytes of the random generators' states: one XORWOW state (48 bytes, from cuRAND's header) for each thread that fits
-/// on the device. An estimate; the real size is not documented.
-Bytes dropout_states_bytes();
 
 }  // namespace plimsoll::pretend::cudnn

@@ -5,16 +5,6 @@
 #include "plimsoll/pretend/cuda/version.h"
 #include "plimsoll/pretend/model/machine.h"
 
-namespace plimsoll::pretend::cudnn {
-
-int enqueue(const Handle* handle, const char* function) {
-  if (live(handle) == nullptr) return kBadParam;
-  enqueue_call(function, handle->stream);
-  return kSuccess;
-}
-
-}  // namespace plimsoll::pretend::cudnn
-
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cudnn;
 
@@ -25,35 +15,26 @@ PLIMSOLL_API int cudnnCreate(Handle** out) {
     const int device = current_device();
     const plimsoll::Bytes bytes = machine().profile().cudnn_handle;
     if (!charge(device, bytes, Reason::kHandles)) return kDeviceAllocationFailed;
-    auto* handle = new (std::nothrow) Handle;
-    if (handle == nullptr) {
+    if (const int status = Handles::make(out)) {
       discharge(device, bytes, Reason::kHandles);
-      return kHostAllocationFailed;
+      return status;
     }
-    handle->device = device;
-    handle->charged = bytes;
-    *out = handle;
+    (*out)->device = device;
+    (*out)->charged = bytes;
     return kSuccess;
   });
 }
 
 PLIMSOLL_API int cudnnDestroy(Handle* handle) {
   if (handle == nullptr) return kSuccess;
-  if (live(handle) == nullptr) return kBadParam;
+  if (!alive(handle)) return kBadParam;
   discharge(handle->device, handle->charged, Reason::kHandles);
-  return destroy(handle);
+  return Handles::destroy(handle);
 }
 
-PLIMSOLL_API int cudnnSetStream(Handle* handle, void* stream) {
-  if (live(handle) == nullptr) return kBadParam;
-  handle->stream = stream;
-  return kSuccess;
-}
-
+PLIMSOLL_API int cudnnSetStream(Handle* handle, void* stream) { return Handles::set(handle, &Handle::stream, stream); }
 PLIMSOLL_API int cudnnGetStream(const Handle* handle, void** stream) {
-  if (live(handle) == nullptr || stream == nullptr) return kBadParam;
-  *stream = handle->stream;
-  return kSuccess;
+  return Handles::get(handle, &Handle::stream, stream);
 }
 
 PLIMSOLL_API std::size_t cudnnGetVersion() { return kVersion; }
@@ -63,55 +44,29 @@ PLIMSOLL_API std::size_t cudnnGetMaxDeviceVersion() { return 1210; }
 
 PLIMSOLL_API std::size_t cudnnGetCudartVersion() { return kCudaVersion; }
 
-/// `property`: 0 major, 1 minor, 2 patch level, as in library_types.h.
 PLIMSOLL_API int cudnnGetProperty(int property, int* value) {
   if (value == nullptr) return kNullPointer;
-  switch (property) {
-    case 0:
-      *value = kVersion / 10000;
-      return kSuccess;
-    case 1:
-      *value = kVersion / 100 % 100;
-      return kSuccess;
-    case 2:
-      *value = kVersion % 100;
-      return kSuccess;
-    default:
-      return kBadParam;
-  }
+  constexpr Version kParts{kVersion / 10000, kVersion / 100 % 100, kVersion % 100};
+  return kParts.part(property, value) ? kSuccess : kBadParam;
 }
 
 PLIMSOLL_API const char* cudnnGetErrorString(int status) {
-  switch (status) {
-    case kSuccess:
-      return "CUDNN_STATUS_SUCCESS";
-    case kNotInitialized:
-      return "CUDNN_STATUS_NOT_INITIALIZED";
-    case kBadParam:
-      return "CUDNN_STATUS_BAD_PARAM";
-    case kNullPointer:
-      return "CUDNN_STATUS_BAD_PARAM_NULL_POINTER";
-    case kNotFinalized:
-      return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
-    case kOutOfBound:
-      return "CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND";
-    case kAttributeType:
-      return "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE";
-    case kDescriptorType:
-      return "CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE";
-    case kNotSupported:
-      return "CUDNN_STATUS_NOT_SUPPORTED";
-    case kInternalError:
-      return "CUDNN_STATUS_INTERNAL_ERROR";
-    case kHostAllocationFailed:
-      return "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED";
-    case kDeviceAllocationFailed:
-      return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
-    case kExecutionFailed:
-      return "CUDNN_STATUS_EXECUTION_FAILED";
-    default:
-      return "CUDNN_UNKNOWN_STATUS";
-  }
+  static constexpr StatusName kNames[] = {
+      {kSuccess, "CUDNN_STATUS_SUCCESS"},
+      {kNotInitialized, "CUDNN_STATUS_NOT_INITIALIZED"},
+      {kBadParam, "CUDNN_STATUS_BAD_PARAM"},
+      {kNullPointer, "CUDNN_STATUS_BAD_PARAM_NULL_POINTER"},
+      {kNotFinalized, "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED"},
+      {kOutOfBound, "CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND"},
+      {kAttributeType, "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE"},
+      {kDescriptorType, "CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE"},
+      {kNotSupported, "CUDNN_STATUS_NOT_SUPPORTED"},
+      {kInternalError, "CUDNN_STATUS_INTERNAL_ERROR"},
+      {kHostAllocationFailed, "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"},
+      {kDeviceAllocationFailed, "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"},
+      {kExecutionFailed, "CUDNN_STATUS_EXECUTION_FAILED"},
+  };
+  return name_of(kNames, status, "CUDNN_UNKNOWN_STATUS");
 }
 
 PLIMSOLL_API void cudnnGetLastErrorString(char* message, std::size_t capacity) {

@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "plimsoll/pretend/cudnn/dropout.h"
-#include "plimsoll/pretend/cudnn/handle.h"
 #include "plimsoll/pretend/cudnn/rnn_descriptor.h"
 #include "plimsoll/pretend/cudnn/tensor_descriptor.h"
 
@@ -32,17 +31,17 @@ Bytes weight_bytes(const RnnDescriptor& rnn) {
 }  // namespace
 }  // namespace plimsoll::pretend::cudnn
 
+using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cudnn;
 
-PLIMSOLL_API int cudnnCreateRNNDescriptor(RnnDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyRNNDescriptor(RnnDescriptor* rnn) { return destroy(rnn); }
+PLIMSOLL_CUDNN_DESCRIPTOR(RNN, RnnDescriptor)
 
 PLIMSOLL_API int cudnnSetRNNDescriptor_v8(RnnDescriptor* rnn, int algorithm, int mode, int bias, int direction,
                                           int input_mode, int data_type, int math_precision, int math_type,
                                           std::int32_t input_size, std::int32_t hidden_size,
                                           std::int32_t projection_size, std::int32_t layers,
                                           const DropoutDescriptor* dropout, std::uint32_t flags) {
-  if (live(rnn) == nullptr || (dropout != nullptr && live(dropout) == nullptr)) return kBadParam;
+  if (!alive(rnn) || (dropout != nullptr && !alive(dropout))) return kBadParam;
   if (mode < kRnnRelu || mode > kGru || bias < kNoBias || bias > kRecurrentBias) return kBadParam;
   if (input_size <= 0 || hidden_size <= 0 || layers <= 0 || bytes_of(data_type) == 0) return kBadParam;
   if (projection_size <= 0 || projection_size > hidden_size) return kBadParam;
@@ -66,17 +65,15 @@ PLIMSOLL_API int cudnnSetRNNDescriptor_v8(RnnDescriptor* rnn, int algorithm, int
 }
 
 PLIMSOLL_API int cudnnGetRNNWeightSpaceSize(const Handle* handle, const RnnDescriptor* rnn, std::size_t* bytes) {
-  if (live(handle) == nullptr || live(rnn) == nullptr || bytes == nullptr) return kBadParam;
-  *bytes = weight_bytes(*rnn);
-  return kSuccess;
+  return alive(handle) && alive(rnn) ? give(bytes, weight_bytes(*rnn), kBadParam) : kBadParam;
 }
 
 PLIMSOLL_API int cudnnGetRNNWeightParams(const Handle* handle, const RnnDescriptor* rnn, std::int32_t pseudo_layer,
                                          std::size_t weight_space_bytes, const void* weight_space,
                                          std::int32_t linear_layer, TensorDescriptor* matrix, void** matrix_address,
                                          TensorDescriptor* bias, void** bias_address) {
-  if (live(handle) == nullptr || live(rnn) == nullptr) return kBadParam;
-  if ((matrix != nullptr && live(matrix) == nullptr) || (bias != nullptr && live(bias) == nullptr)) return kBadParam;
+  if (!alive(handle) || !alive(rnn)) return kBadParam;
+  if ((matrix != nullptr && !alive(matrix)) || (bias != nullptr && !alive(bias))) return kBadParam;
   if (pseudo_layer < 0 || pseudo_layer >= rnn->pseudo_layers()) return kBadParam;
   if (linear_layer < 0 || linear_layer >= rnn->linear_layers()) return kBadParam;
   if (weight_space_bytes < weight_bytes(*rnn)) return kBadParam;
@@ -89,23 +86,22 @@ PLIMSOLL_API int cudnnGetRNNTempSpaceSizes(const Handle* handle, const RnnDescri
                                            const RnnDataDescriptor* x, std::size_t* workspace, std::size_t* reserve) {
   constexpr int kTraining = 1;
   constexpr int kPacked = 1;
-  if (live(handle) == nullptr || live(rnn) == nullptr || live(x) == nullptr) return kBadParam;
+  if (!alive(handle) || !alive(rnn) || !alive(x)) return kBadParam;
   // Packed sequences have one cell for each vector; the others are padded to the longest.
   const std::int64_t cells =
       x->layout == kPacked ? std::accumulate(x->sequence_lengths.begin(), x->sequence_lengths.end(), std::int64_t{0})
                            : std::int64_t{x->max_sequence_length} * x->batch;
-  give(workspace, rnn->workspace_bytes(cells));
-  give(reserve, forward_mode == kTraining ? rnn->reserve_bytes(cells) : 0);
+  put(workspace, rnn->workspace_bytes(cells));
+  put(reserve, forward_mode == kTraining ? rnn->reserve_bytes(cells) : 0);
   return kSuccess;
 }
 
-PLIMSOLL_API int cudnnCreateRNNDataDescriptor(RnnDataDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyRNNDataDescriptor(RnnDataDescriptor* data) { return destroy(data); }
+PLIMSOLL_CUDNN_DESCRIPTOR(RNNData, RnnDataDescriptor)
 
 PLIMSOLL_API int cudnnSetRNNDataDescriptor(RnnDataDescriptor* data, int data_type, int layout, int max_sequence_length,
                                            int batch, int vector_size, const int* sequence_lengths,
                                            void* /*padding_fill*/) {
-  if (live(data) == nullptr || sequence_lengths == nullptr || bytes_of(data_type) == 0) return kBadParam;
+  if (!alive(data) || sequence_lengths == nullptr || bytes_of(data_type) == 0) return kBadParam;
   if (max_sequence_length <= 0 || batch <= 0 || vector_size <= 0) return kBadParam;
   return guarded([&] {
     data->sequence_lengths.assign(sequence_lengths, sequence_lengths + batch);
@@ -121,12 +117,12 @@ PLIMSOLL_API int cudnnSetRNNDataDescriptor(RnnDataDescriptor* data, int data_typ
 PLIMSOLL_API int cudnnGetRNNDataDescriptor(const RnnDataDescriptor* data, int* data_type, int* layout,
                                            int* max_sequence_length, int* batch, int* vector_size, int requested,
                                            int* sequence_lengths, void* /*padding_fill*/) {
-  if (live(data) == nullptr || requested < 0) return kBadParam;
-  give(data_type, data->data_type);
-  give(layout, data->layout);
-  give(max_sequence_length, data->max_sequence_length);
-  give(batch, data->batch);
-  give(vector_size, data->vector_size);
+  if (!alive(data) || requested < 0) return kBadParam;
+  put(data_type, data->data_type);
+  put(layout, data->layout);
+  put(max_sequence_length, data->max_sequence_length);
+  put(batch, data->batch);
+  put(vector_size, data->vector_size);
   const auto n = std::min(static_cast<std::size_t>(requested), data->sequence_lengths.size());
   if (sequence_lengths != nullptr) std::copy_n(data->sequence_lengths.begin(), n, sequence_lengths);
   return kSuccess;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "plimsoll/pretend/cudnn/object.h"
+#include "plimsoll/pretend/cudnn/handle.h"
 
 namespace plimsoll::pretend::cudnn {
 

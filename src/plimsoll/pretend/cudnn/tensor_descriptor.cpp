@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "plimsoll/pretend/model/library_call.h"
-
 namespace plimsoll::pretend::cudnn {
 
 bool copy_dimensions(Dimensions& out, int rank, const int* from) {
@@ -41,14 +39,14 @@ Bytes TensorDescriptor::bytes() const {
 
 }  // namespace plimsoll::pretend::cudnn
 
+using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cudnn;
 
-PLIMSOLL_API int cudnnCreateTensorDescriptor(TensorDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyTensorDescriptor(TensorDescriptor* tensor) { return destroy(tensor); }
+PLIMSOLL_CUDNN_DESCRIPTOR(Tensor, TensorDescriptor)
 
 PLIMSOLL_API int cudnnSetTensorNdDescriptor(TensorDescriptor* tensor, int data_type, int rank, const int* dimensions,
                                             const int* strides) {
-  if (live(tensor) == nullptr || strides == nullptr) return kBadParam;
+  if (!alive(tensor) || strides == nullptr) return kBadParam;
   if (rank > kMaxDimensions) return kNotSupported;
   if (bytes_of(data_type) == 0 || !copy_dimensions(tensor->dimensions, rank, dimensions)) return kBadParam;
   std::copy_n(strides, rank, tensor->strides.begin());
@@ -59,9 +57,9 @@ PLIMSOLL_API int cudnnSetTensorNdDescriptor(TensorDescriptor* tensor, int data_t
 
 PLIMSOLL_API int cudnnGetTensorNdDescriptor(const TensorDescriptor* tensor, int requested, int* data_type, int* rank,
                                             int* dimensions, int* strides) {
-  if (live(tensor) == nullptr || requested < 0) return kBadParam;
-  give(data_type, tensor->data_type);
-  give(rank, tensor->rank);
+  if (!alive(tensor) || requested < 0) return kBadParam;
+  put(data_type, tensor->data_type);
+  put(rank, tensor->rank);
   const int n = std::min(requested, tensor->rank);
   if (dimensions != nullptr) std::copy_n(tensor->dimensions.begin(), n, dimensions);
   if (strides != nullptr) std::copy_n(tensor->strides.begin(), n, strides);
@@ -84,17 +82,14 @@ PLIMSOLL_API int cudnnSetTensor4dDescriptor(TensorDescriptor* tensor, int format
 }
 
 PLIMSOLL_API int cudnnGetTensorSizeInBytes(const TensorDescriptor* tensor, std::size_t* bytes) {
-  if (live(tensor) == nullptr || bytes == nullptr) return kBadParam;
-  *bytes = tensor->bytes();
-  return kSuccess;
+  return alive(tensor) ? give(bytes, tensor->bytes(), kBadParam) : kBadParam;
 }
 
-PLIMSOLL_API int cudnnCreateFilterDescriptor(FilterDescriptor** out) { return create(out); }
-PLIMSOLL_API int cudnnDestroyFilterDescriptor(FilterDescriptor* filter) { return destroy(filter); }
+PLIMSOLL_CUDNN_DESCRIPTOR(Filter, FilterDescriptor)
 
 PLIMSOLL_API int cudnnSetFilterNdDescriptor(FilterDescriptor* filter, int data_type, int format, int rank,
                                             const int* dimensions) {
-  if (live(filter) == nullptr) return kBadParam;
+  if (!alive(filter)) return kBadParam;
   if (rank > kMaxDimensions) return kNotSupported;
   if (bytes_of(data_type) == 0 || !copy_dimensions(filter->dimensions, rank, dimensions)) return kBadParam;
   filter->data_type = data_type;
@@ -105,10 +100,10 @@ PLIMSOLL_API int cudnnSetFilterNdDescriptor(FilterDescriptor* filter, int data_t
 
 PLIMSOLL_API int cudnnGetFilterNdDescriptor(const FilterDescriptor* filter, int requested, int* data_type, int* format,
                                             int* rank, int* dimensions) {
-  if (live(filter) == nullptr || requested < 0) return kBadParam;
-  give(data_type, filter->data_type);
-  give(format, filter->format);
-  give(rank, filter->rank);
+  if (!alive(filter) || requested < 0) return kBadParam;
+  put(data_type, filter->data_type);
+  put(format, filter->format);
+  put(rank, filter->rank);
   if (dimensions != nullptr) std::copy_n(filter->dimensions.begin(), std::min(requested, filter->rank), dimensions);
   return kSuccess;
 }

@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 
-#include "plimsoll/pretend/cudnn/object.h"
+#include "plimsoll/pretend/cudnn/handle.h"
 
 namespace plimsoll::pretend::cudnn {
 

@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "plimsoll/pretend/cuda/library_types.h"
-#include "plimsoll/pretend/cufft/abi.h"
 #include "plimsoll/pretend/cufft/plan.h"
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
+#include "plimsoll/pretend/model/object.h"
 
 namespace {
 
@@ -121,9 +120,7 @@ PLIMSOLL_API int cufftSetWorkArea(PlanId id, void* work_area) {
 PLIMSOLL_API int cufftGetSize(PlanId id, std::size_t* work) {
   const std::optional<Plan> plan = plans().find(id);
   if (!plan) return kInvalidPlan;
-  if (work == nullptr) return kInvalidValue;
-  *work = plan->work;
-  return kSuccess;
+  return give(work, plan->work, kInvalidValue);
 }
 
 /// Strides and distances describe the caller's memory; the workspace does not depend on them.
@@ -188,11 +185,7 @@ PLIMSOLL_CUFFT_EXECUTE(cufftExecZ2Z)
 PLIMSOLL_CUFFT_EXECUTE(cufftExecD2Z)
 PLIMSOLL_CUFFT_EXECUTE(cufftExecZ2D)
 
-PLIMSOLL_API int cufftGetVersion(int* version) {
-  if (version == nullptr) return kInvalidValue;
-  *version = kCufftVersion.major * 1000 + kCufftVersion.minor * 100 + kCufftVersion.patch;
-  return kSuccess;
-}
+PLIMSOLL_API int cufftGetVersion(int* version) { return give(version, kCufftVersion.number(), kInvalidValue); }
 
 PLIMSOLL_API int cufftGetProperty(int property, int* value) {
   return kCufftVersion.part(property, value) ? kSuccess : kInvalidValue;

@@ -7,11 +7,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
-#include <new>
 #include <set>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
+#include "plimsoll/pretend/model/object.h"
 
 /// cuFile reads and writes files from device memory without a host copy. Device memory has no contents here: a read
 /// only returns the number of bytes; a write puts zeros and counts as a read-back.
@@ -45,13 +44,11 @@ struct Description {
 };
 static_assert(sizeof(Description) == 24);
 
-struct File {
-  static constexpr std::uint32_t kAlive = 0x43554649U;
-  std::uint32_t magic = kAlive;
+struct File : Object<0x43554649U> {
   int descriptor = -1;
 };
 
-File* live(File* file) { return file != nullptr && file->magic == File::kAlive ? file : nullptr; }
+using Files = Objects<kHandleNotRegistered, kInvalidValue, kInternalError>;
 
 std::mutex mutex;
 std::set<const void*> buffers;
@@ -92,11 +89,7 @@ ssize_t write_zeros(int descriptor, std::size_t bytes, off_t offset) {
 
 /// Counts a write to a file as a read-back without a destination.
 void report_read_back(const void* source, std::size_t bytes) {
-  Event event;
-  event.kind = Happening::kReadBack;
-  event.name = "cuFileWrite";
-  event.bytes = bytes;
-  event.source = source;
+  const Event event{.kind = Happening::kReadBack, .name = "cuFileWrite", .bytes = bytes, .source = source};
   machine().enqueue(machine().device(machine().device_of(source).value_or(0)).default_stream, event);
 }
 
@@ -124,27 +117,17 @@ PLIMSOLL_API Error cuFileHandleRegister(File** out, const Description* descripti
   *out = nullptr;
   struct stat status{};
   if (description->type != kFileDescriptor || fstat(description->descriptor, &status) != 0) return {kInvalidFileType};
-  auto* file = new (std::nothrow) File;
-  if (file == nullptr) return {kInternalError};
-  file->descriptor = description->descriptor;
-  *out = file;
-  return {kSuccess};
+  const int made = Files::make(out);
+  if (made == kSuccess) (*out)->descriptor = description->descriptor;
+  return {made};
 }
 
-PLIMSOLL_API void cuFileHandleDeregister(File* file) {
-  if (live(file) == nullptr) return;
-  file->magic = 0;
-  delete file;
-}
+PLIMSOLL_API void cuFileHandleDeregister(File* file) { Files::destroy(file); }
 
 PLIMSOLL_API Error cuFileBufRegister(const void* base, std::size_t bytes, int /*flags*/) {
   if (base == nullptr || bytes == 0) return {kInvalidValue};
   const std::lock_guard lock(mutex);
-  try {
-    return {buffers.insert(base).second ? kSuccess : kMemoryAlreadyRegistered};
-  } catch (const std::bad_alloc&) {
-    return {kInternalError};
-  }
+  return {guarded(kInternalError, [&] { return buffers.insert(base).second ? kSuccess : kMemoryAlreadyRegistered; })};
 }
 
 PLIMSOLL_API Error cuFileBufDeregister(const void* base) {
@@ -154,7 +137,7 @@ PLIMSOLL_API Error cuFileBufDeregister(const void* base) {
 
 /// Returns the bytes read, -1 with errno for a system error, or a lower cuFile code.
 PLIMSOLL_API ssize_t cuFileRead(File* file, void* base, std::size_t bytes, off_t file_offset, off_t buffer_offset) {
-  if (live(file) == nullptr) return -kHandleNotRegistered;
+  if (!alive(file)) return -kHandleNotRegistered;
   if (base == nullptr || file_offset < 0 || buffer_offset < 0) return -kInvalidValue;
   char* const target = static_cast<char*>(base) + buffer_offset;
   if (is_host(target)) return pread(file->descriptor, target, bytes, file_offset);
@@ -166,7 +149,7 @@ PLIMSOLL_API ssize_t cuFileRead(File* file, void* base, std::size_t bytes, off_t
 
 PLIMSOLL_API ssize_t cuFileWrite(File* file, const void* base, std::size_t bytes, off_t file_offset,
                                  off_t buffer_offset) {
-  if (live(file) == nullptr) return -kHandleNotRegistered;
+  if (!alive(file)) return -kHandleNotRegistered;
   if (base == nullptr || file_offset < 0 || buffer_offset < 0) return -kInvalidValue;
   const char* const source = static_cast<const char*>(base) + buffer_offset;
   if (is_host(source)) return pwrite(file->descriptor, source, bytes, file_offset);

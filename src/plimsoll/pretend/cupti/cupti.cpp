@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plimsoll/pretend/cuda/version.h"
-#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/object.h"
 
 /// CUPTI: a profiler can start, run and stop, but receives no records. Kernels take no time here, so records would not
 /// be true. The feed has the events of the card (pretend/model/streams/feed.h).
@@ -49,34 +49,18 @@ using namespace plimsoll::pretend::cupti;
 
 /// 13.x has CUDA's version numbers; CUDA 12.4's CUPTI reports 22.
 PLIMSOLL_API int cuptiGetVersion(std::uint32_t* version) {
-  if (version == nullptr) return kInvalidParameter;
-  *version = kCudaMajor >= 13 ? kCudaMajor * 10000 + kCudaMinor * 100 : 22;
-  return kSuccess;
+  return give(version, kCudaMajor >= 13 ? kCudaMajor * 10000 + kCudaMinor * 100 : 22, kInvalidParameter);
 }
 
 PLIMSOLL_API int cuptiGetResultString(int result, const char** text) {
-  if (text == nullptr) return kInvalidParameter;
-  switch (result) {
-    case kSuccess:
-      *text = "CUPTI_SUCCESS";
-      break;
-    case kInvalidParameter:
-      *text = "CUPTI_ERROR_INVALID_PARAMETER";
-      break;
-    case kMaxLimitReached:
-      *text = "CUPTI_ERROR_MAX_LIMIT_REACHED";
-      break;
-    case kQueueEmpty:
-      *text = "CUPTI_ERROR_QUEUE_EMPTY";
-      break;
-    case kMultipleSubscribers:
-      *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
-      break;
-    default:
-      *text = "CUPTI_ERROR_UNKNOWN";
-      break;
-  }
-  return kSuccess;
+  static constexpr StatusName kNames[] = {
+      {kSuccess, "CUPTI_SUCCESS"},
+      {kInvalidParameter, "CUPTI_ERROR_INVALID_PARAMETER"},
+      {kMaxLimitReached, "CUPTI_ERROR_MAX_LIMIT_REACHED"},
+      {kQueueEmpty, "CUPTI_ERROR_QUEUE_EMPTY"},
+      {kMultipleSubscribers, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"},
+  };
+  return give(text, name_of(kNames, result, "CUPTI_ERROR_UNKNOWN"), kInvalidParameter);
 }
 
 PLIMSOLL_API int cuptiGetTimestamp(std::uint64_t* nanoseconds) {
@@ -159,26 +143,22 @@ PLIMSOLL_API int cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t, v
 }
 
 PLIMSOLL_API int cuptiActivityGetNumDroppedRecords(void*, std::uint32_t, std::size_t* dropped) {
-  if (dropped == nullptr) return kInvalidParameter;
-  *dropped = 0;
-  return kSuccess;
+  return give(dropped, 0, kInvalidParameter);
 }
 
 PLIMSOLL_API int cuptiActivityPushExternalCorrelationId(int kind, std::uint64_t id) {
   if (kind < 0 || kind >= kCorrelationKinds) return kInvalidParameter;
-  try {
+  return guarded(kInvalidParameter, [&] {
     correlations[static_cast<std::size_t>(kind)].push_back(id);
-  } catch (const std::bad_alloc&) {
-    return kInvalidParameter;
-  }
-  return kSuccess;
+    return kSuccess;
+  });
 }
 
 PLIMSOLL_API int cuptiActivityPopExternalCorrelationId(int kind, std::uint64_t* last) {
   if (kind < 0 || kind >= kCorrelationKinds) return kInvalidParameter;
   auto& stack = correlations[static_cast<std::size_t>(kind)];
   if (stack.empty()) return kQueueEmpty;
-  if (last != nullptr) *last = stack.back();
+  put(last, stack.back());
   stack.pop_back();
   return kSuccess;
 }

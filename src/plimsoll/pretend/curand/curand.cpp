@@ -5,11 +5,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "plimsoll/pretend/cuda/library_types.h"
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
+#include "plimsoll/pretend/model/object.h"
 
 namespace {
 
@@ -31,31 +30,23 @@ constexpr int kLastKind = 204;
 constexpr unsigned kMostDimensions = 20000;
 
 /// curandGenerator_t.
-struct Generator {
-  static constexpr std::uint32_t kAlive = 0x524e4731U;
-
-  std::uint32_t magic = kAlive;
+struct Generator : Object<0x524e4731U> {
   int kind = kFirstKind;
   std::atomic<void*> stream{nullptr};
-  std::atomic<std::uint64_t> seed{0};
-  std::atomic<std::uint64_t> offset{0};
+  std::atomic<unsigned long long> seed{0};
+  std::atomic<unsigned long long> offset{0};
   std::atomic<int> ordering{0};
   std::atomic<unsigned> dimensions{1};
 };
 
-bool alive(const Generator* generator) { return generator != nullptr && generator->magic == Generator::kAlive; }
-bool quasi(const Generator& generator) { return generator.kind >= kFirstQuasiKind; }
+using Generators = Objects<kNotInitialized, kNotInitialized, kAllocationFailed>;
 
-int generate(const char* function, const Generator* generator) {
-  if (!alive(generator)) return kNotInitialized;
-  enqueue_call(function, generator->stream.load(std::memory_order_relaxed));
-  return kSuccess;
-}
+bool quasi(const Generator& generator) { return generator.kind >= kFirstQuasiKind; }
 
 /// A pseudo-random generator makes normal numbers in pairs.
 int generate_pairs(const char* function, const Generator* generator, std::size_t numbers) {
   if (alive(generator) && !quasi(*generator) && numbers % 2 != 0) return kLengthNotMultiple;
-  return generate(function, generator);
+  return Generators::enqueue(function, generator);
 }
 
 }  // namespace
@@ -64,64 +55,45 @@ PLIMSOLL_API int curandCreateGenerator(Generator** out, int kind) {
   if (out == nullptr) return kNotInitialized;
   if (kind < kFirstKind || kind > kLastKind) return kTypeError;
   if (!machine().device(current_device()).ensure_context(machine().profile())) return kAllocationFailed;
-  *out = new (std::nothrow) Generator;
-  if (*out == nullptr) return kAllocationFailed;
-  (*out)->kind = kind;
-  return kSuccess;
+  const int status = Generators::make(out);
+  if (status == kSuccess) (*out)->kind = kind;
+  return status;
 }
 
-PLIMSOLL_API int curandDestroyGenerator(Generator* generator) {
-  if (!alive(generator)) return kNotInitialized;
-  generator->magic = 0;
-  delete generator;
-  return kSuccess;
-}
+PLIMSOLL_API int curandDestroyGenerator(Generator* generator) { return Generators::destroy(generator); }
 
-PLIMSOLL_API int curandGetVersion(int* version) {
-  if (version == nullptr) return kOutOfRange;
-  *version = kCurandVersion.major * 1000 + kCurandVersion.minor * 100 + kCurandVersion.patch;
-  return kSuccess;
-}
+PLIMSOLL_API int curandGetVersion(int* version) { return give(version, kCurandVersion.number(), kOutOfRange); }
 
 PLIMSOLL_API int curandGetProperty(int property, int* value) {
   return kCurandVersion.part(property, value) ? kSuccess : kOutOfRange;
 }
 
 PLIMSOLL_API int curandSetStream(Generator* generator, void* stream) {
-  if (!alive(generator)) return kNotInitialized;
-  generator->stream.store(stream, std::memory_order_relaxed);
-  return kSuccess;
+  return Generators::set(generator, &Generator::stream, stream);
 }
 
 PLIMSOLL_API int curandSetPseudoRandomGeneratorSeed(Generator* generator, unsigned long long seed) {
-  if (!alive(generator)) return kNotInitialized;
-  if (quasi(*generator)) return kTypeError;
-  generator->seed.store(seed, std::memory_order_relaxed);
-  return kSuccess;
+  if (alive(generator) && quasi(*generator)) return kTypeError;
+  return Generators::set(generator, &Generator::seed, seed);
 }
 
 PLIMSOLL_API int curandSetGeneratorOffset(Generator* generator, unsigned long long offset) {
-  if (!alive(generator)) return kNotInitialized;
-  generator->offset.store(offset, std::memory_order_relaxed);
-  return kSuccess;
+  return Generators::set(generator, &Generator::offset, offset);
 }
 
 PLIMSOLL_API int curandSetGeneratorOrdering(Generator* generator, int ordering) {
-  if (!alive(generator)) return kNotInitialized;
-  generator->ordering.store(ordering, std::memory_order_relaxed);
-  return kSuccess;
+  return Generators::set(generator, &Generator::ordering, ordering);
 }
 
 PLIMSOLL_API int curandSetQuasiRandomGeneratorDimensions(Generator* generator, unsigned dimensions) {
   if (!alive(generator)) return kNotInitialized;
   if (!quasi(*generator)) return kTypeError;
   if (dimensions < 1 || dimensions > kMostDimensions) return kOutOfRange;
-  generator->dimensions.store(dimensions, std::memory_order_relaxed);
-  return kSuccess;
+  return Generators::set(generator, &Generator::dimensions, dimensions);
 }
 
 #define PLIMSOLL_CURAND_GENERATE(name) \
-  PLIMSOLL_API int name(Generator* generator) { return generate(#name, generator); }
+  PLIMSOLL_API int name(Generator* generator) { return Generators::enqueue(#name, generator); }
 PLIMSOLL_CURAND_GENERATE(curandGenerate)
 PLIMSOLL_CURAND_GENERATE(curandGenerateLongLong)
 PLIMSOLL_CURAND_GENERATE(curandGenerateUniform)

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
+
+#include "plimsoll/pretend/model/object.h"
 
 namespace plimsoll::pretend::cusolver {
 
@@ -17,38 +17,29 @@ enum Status : int {
 enum EigenMode : int { kNoVector = 0, kVector = 1 };
 enum Side : int { kLeft = 0, kRight = 1 };
 
-/// cusolverDnHandle_t.
-struct Handle {
-  static constexpr std::uint32_t kAlive = 0x534f4c31U;
+using Handles = Objects<kNotInitialized, kInvalidValue, kAllocFailed>;
+using Infos = Objects<kInvalidValue, kInvalidValue, kAllocFailed>;
 
-  std::uint32_t magic = kAlive;
+/// cusolverDnHandle_t.
+struct Handle : Object<0x534f4c31U> {
   std::atomic<void*> stream{nullptr};
   std::atomic<int> deterministic_mode{1};
 };
 
 /// cusolverDnParams_t: options by function.
-struct Params {
-  static constexpr std::uint32_t kAlive = 0x534f5031U;
-
-  std::uint32_t magic = kAlive;
-};
+using Params = Object<0x534f5031U>;
 
 /// gesvdjInfo_t and syevjInfo_t: settings of the Jacobi methods.
-struct JacobiInfo {
-  static constexpr std::uint32_t kAlive = 0x534f4a31U;
-
-  std::uint32_t magic = kAlive;
-  double tolerance = 0;  ///< 0: the library's own choice.
-  int max_sweeps = 100;
-  int sort = 1;
+struct JacobiInfo : Object<0x534f4a31U> {
+  std::atomic<double> tolerance{0};  ///< 0: the library's own choice.
+  std::atomic<int> max_sweeps{100};
+  std::atomic<int> sort{1};
 };
 
-template <typename T>
-bool alive(const T* object) {
-  return object != nullptr && object->magic == T::kAlive;
-}
-
-/// Reports work on the handle's stream.
-int enqueue(const char* function, const Handle* handle);
-
 }  // namespace plimsoll::pretend::cusolver
+
+/// Defines an entry point that only puts work on its handle's stream.
+#define PLIMSOLL_CUSOLVER_CALL(name)                                       \
+  PLIMSOLL_API int name(::plimsoll::pretend::cusolver::Handle* handle) {   \
+    return ::plimsoll::pretend::cusolver::Handles::enqueue(#name, handle); \
+  }

@@ -6,7 +6,6 @@
 
 #include "plimsoll/pretend/cusolver/abi.h"
 #include "plimsoll/pretend/cusolver/work_sizes.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 
@@ -23,9 +22,6 @@ int answer(const Handle* handle, bool valid, int* out, work::Count elements) {
 bool sized(int m, int n, int batch = 0) { return m >= 0 && n >= 0 && batch >= 0; }
 
 }  // namespace
-
-#define PLIMSOLL_CUSOLVER_CALL(name) \
-  PLIMSOLL_API int name(Handle* handle) { return enqueue(#name, handle); }
 
 // Factorisations and solves. `q` is LAPACK's stem for orthogonal (org, orm) or unitary (ung, unm) matrices.
 #define PLIMSOLL_CUSOLVER_FACTOR(T, q, qm)                                                                            \
@@ -121,7 +117,7 @@ PLIMSOLL_CUSOLVER_EIGEN(Z, he)
       void* /*s*/, long long /*ss*/, void* /*u*/, int /*ldu*/, long long /*us*/, void* /*v*/, int /*ldv*/,             \
       long long /*vs*/, void* /*work*/, int /*lwork*/, int* /*info*/, double* residuals, int batch) {                  \
     if (alive(handle) && !sized(m, n, batch)) return kInvalidValue;                                                    \
-    const int status = enqueue("cusolverDn" #T "gesvdaStridedBatched", handle);                                        \
+    const int status = Handles::enqueue("cusolverDn" #T "gesvdaStridedBatched", handle);                               \
     if (status == kSuccess && is_host(residuals)) std::fill_n(residuals, batch, 0.0);                                  \
     return status;                                                                                                     \
   }

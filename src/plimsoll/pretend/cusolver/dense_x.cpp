@@ -4,7 +4,6 @@
 #include "plimsoll/pretend/cuda/library_types.h"
 #include "plimsoll/pretend/cusolver/abi.h"
 #include "plimsoll/pretend/cusolver/work_sizes.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 
@@ -33,8 +32,6 @@ int answer(const Handle* handle, bool valid, int type, Count device_elements, Co
 
 }  // namespace
 
-#define PLIMSOLL_CUSOLVER_CALL(name) \
-  PLIMSOLL_API int name(Handle* handle) { return enqueue(#name, handle); }
 PLIMSOLL_CUSOLVER_CALL(cusolverDnXpotrf)
 PLIMSOLL_CUSOLVER_CALL(cusolverDnXpotrs)
 PLIMSOLL_CUSOLVER_CALL(cusolverDnXgetrf)

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
+
+#include "plimsoll/pretend/model/object.h"
 
 namespace plimsoll::pretend::cusparse {
 
@@ -25,27 +26,17 @@ enum Format : int { kCsr = 1, kCsc = 2, kCoo = 3, kBsr = 6 };
 enum PointerMode : int { kHostPointers = 0, kDevicePointers = 1 };
 enum MatrixAttribute : int { kFillMode = 0, kDiagonalType = 1 };
 
-/// A kind of handle or descriptor, with its own mark, so that kinds cannot be confused.
-template <std::uint32_t kMark>
-struct Marked {
-  static constexpr std::uint32_t kAlive = kMark;
-
-  std::uint32_t magic = kAlive;
-};
-
-template <std::uint32_t kMark>
-bool alive(const Marked<kMark>* object) {
-  return object != nullptr && object->magic == kMark;
-}
+using Handles = Objects<kNotInitialized, kInvalidValue, kAllocFailed>;
+using Descriptors = Objects<kInvalidValue, kInvalidValue, kAllocFailed>;
 
 /// cusparseHandle_t.
-struct Handle : Marked<0x53504831U> {
+struct Handle : Object<0x53504831U> {
   std::atomic<void*> stream{nullptr};
   std::atomic<int> pointer_mode{kHostPointers};
 };
 
 /// cusparseMatDescr_t: the properties of a matrix in the older interface.
-struct MatrixProperties : Marked<0x53504d31U> {
+struct MatrixProperties : Object<0x53504d31U> {
   int type = 0;
   int fill_mode = 0;
   int diagonal_type = 0;
@@ -53,13 +44,11 @@ struct MatrixProperties : Marked<0x53504d31U> {
 };
 
 /// cusparseSpMatDescr_t. Sizes are in elements; for block formats in blocks, as given.
-struct SparseMatrix : Marked<0x53505331U> {
+struct SparseMatrix : Object<0x53505331U> {
   int format = kCsr;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t nnz = 0;
-  std::int64_t row_block = 1;
-  std::int64_t col_block = 1;
   void* offsets = nullptr;  ///< Row indices of a COO matrix.
   void* indices = nullptr;
   void* values = nullptr;
@@ -67,13 +56,15 @@ struct SparseMatrix : Marked<0x53505331U> {
   int indices_type = 0;
   int index_base = 0;
   int value_type = 0;
+  std::int64_t row_block = 1;
+  std::int64_t col_block = 1;
   int batch_count = 1;
   int fill_mode = 0;
   int diagonal_type = 0;
 };
 
 /// cusparseDnMatDescr_t.
-struct DenseMatrix : Marked<0x53504431U> {
+struct DenseMatrix : Object<0x53504431U> {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t leading_dimension = 0;
@@ -85,19 +76,22 @@ struct DenseMatrix : Marked<0x53504431U> {
 };
 
 /// cusparseDnVecDescr_t.
-struct DenseVector : Marked<0x53505631U> {
+struct DenseVector : Object<0x53505631U> {
   std::int64_t entries = 0;
   void* values = nullptr;
   int value_type = 0;
 };
 
 /// The result of an analysis for later calls; always empty.
-struct Info : Marked<0x53504931U> {};
-
-/// Reports work on the handle's stream.
-int enqueue(const char* function, const Handle* handle);
+struct Info : Object<0x53504931U> {};
 
 /// Gives the host an integer that depends on the data: a read-back of zero. Ignores a device pointer.
 void read_back_zero(const char* function, const Handle* handle, int* destination);
 
 }  // namespace plimsoll::pretend::cusparse
+
+/// Defines an entry point that only puts work on its handle's stream.
+#define PLIMSOLL_CUSPARSE_CALL(name)                                       \
+  PLIMSOLL_API int name(::plimsoll::pretend::cusparse::Handle* handle) {   \
+    return ::plimsoll::pretend::cusparse::Handles::enqueue(#name, handle); \
+  }

@@ -1,60 +1,22 @@
 // Descriptors of the generic interface keep their values; torch reads sizes back from them.
 
 #include <cstring>
-#include <new>
 
 #include "plimsoll/pretend/cusparse/abi.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 namespace {
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cusparse;
 
-template <typename T>
-int make(T** out, const T& value) {
-  if (out == nullptr) return kInvalidValue;
-  *out = new (std::nothrow) T(value);
-  return *out != nullptr ? kSuccess : kAllocFailed;
-}
-
-template <typename T>
-int destroy(T* object) {
-  if (object == nullptr) return kSuccess;
-  if (!alive(object)) return kInvalidValue;
-  object->magic = 0;
-  delete object;
-  return kSuccess;
-}
-
-template <typename T>
-void put(T* out, T value) {
-  if (out != nullptr) *out = value;
-}
-
 int make_compressed(SparseMatrix** out, int format, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
                     void* offsets, void* indices, void* values, int offsets_type, int indices_type, int index_base,
                     int value_type) {
   if (rows < 0 || cols < 0 || nnz < 0) return kInvalidValue;
-  SparseMatrix matrix;
-  matrix.format = format;
-  matrix.rows = rows;
-  matrix.cols = cols;
-  matrix.nnz = nnz;
-  matrix.offsets = offsets;
-  matrix.indices = indices;
-  matrix.values = values;
-  matrix.offsets_type = offsets_type;
-  matrix.indices_type = indices_type;
-  matrix.index_base = index_base;
-  matrix.value_type = value_type;
-  return make(out, matrix);
-}
-
-int set_batch(SparseMatrix* matrix, int batch_count) {
-  if (!alive(matrix) || batch_count < 1) return kInvalidValue;
-  matrix->batch_count = batch_count;
-  return kSuccess;
+  return Descriptors::make(
+      out,
+      SparseMatrix{
+          {}, format, rows, cols, nnz, offsets, indices, values, offsets_type, indices_type, index_base, value_type});
 }
 
 int* attribute_of(SparseMatrix* matrix, int attribute, const void* data, std::size_t bytes) {
@@ -99,7 +61,7 @@ PLIMSOLL_API int cusparseCreateBsr(SparseMatrix** out, std::int64_t rows, std::i
   return kSuccess;
 }
 
-PLIMSOLL_API int cusparseDestroySpMat(SparseMatrix* matrix) { return destroy(matrix); }
+PLIMSOLL_API int cusparseDestroySpMat(SparseMatrix* matrix) { return Descriptors::destroy_any(matrix); }
 
 PLIMSOLL_API int cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
   if (!alive(matrix)) return kInvalidValue;
@@ -111,19 +73,14 @@ PLIMSOLL_API int cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, voi
 PLIMSOLL_ALIAS(cusparseCscSetPointers, cusparseCsrSetPointers);
 PLIMSOLL_ALIAS(cusparseCooSetPointers, cusparseCsrSetPointers);
 
-PLIMSOLL_API int cusparseCsrSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*offsets_stride*/,
-                                            std::int64_t /*columns_values_stride*/) {
-  return set_batch(matrix, batch_count);
+// The strides, the arguments after these, describe the caller's memory and are not read.
+PLIMSOLL_API int cusparseCsrSetStridedBatch(SparseMatrix* matrix, int batch_count) {
+  if (!alive(matrix) || batch_count < 1) return kInvalidValue;
+  matrix->batch_count = batch_count;
+  return kSuccess;
 }
-
-PLIMSOLL_API int cusparseCooSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*stride*/) {
-  return set_batch(matrix, batch_count);
-}
-
-PLIMSOLL_API int cusparseBsrSetStridedBatch(SparseMatrix* matrix, int batch_count, std::int64_t /*offsets_stride*/,
-                                            std::int64_t /*columns_stride*/, std::int64_t /*values_stride*/) {
-  return set_batch(matrix, batch_count);
-}
+PLIMSOLL_ALIAS(cusparseCooSetStridedBatch, cusparseCsrSetStridedBatch);
+PLIMSOLL_ALIAS(cusparseBsrSetStridedBatch, cusparseCsrSetStridedBatch);
 
 /// The number of entries of a SpGEMM product depends on the data. It stays as created: 0 in torch.
 PLIMSOLL_API int cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* cols,
@@ -136,21 +93,15 @@ PLIMSOLL_API int cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* 
 }
 
 PLIMSOLL_API int cusparseSpMatGetFormat(const SparseMatrix* matrix, int* format) {
-  if (!alive(matrix) || format == nullptr) return kInvalidValue;
-  *format = matrix->format;
-  return kSuccess;
+  return alive(matrix) ? give(format, matrix->format, kInvalidValue) : kInvalidValue;
 }
 
 PLIMSOLL_API int cusparseSpMatGetIndexBase(const SparseMatrix* matrix, int* base) {
-  if (!alive(matrix) || base == nullptr) return kInvalidValue;
-  *base = matrix->index_base;
-  return kSuccess;
+  return alive(matrix) ? give(base, matrix->index_base, kInvalidValue) : kInvalidValue;
 }
 
 PLIMSOLL_API int cusparseSpMatGetStridedBatch(const SparseMatrix* matrix, int* batch_count) {
-  if (!alive(matrix) || batch_count == nullptr) return kInvalidValue;
-  *batch_count = matrix->batch_count;
-  return kSuccess;
+  return alive(matrix) ? give(batch_count, matrix->batch_count, kInvalidValue) : kInvalidValue;
 }
 
 PLIMSOLL_API int cusparseSpMatSetAttribute(SparseMatrix* matrix, int attribute, const void* data, std::size_t bytes) {
@@ -167,16 +118,14 @@ PLIMSOLL_API int cusparseSpMatGetAttribute(SparseMatrix* matrix, int attribute, 
   return kSuccess;
 }
 
-#define PLIMSOLL_CUSPARSE_VALUES(name, Type)                                \
-  PLIMSOLL_API int cusparse##name##GetValues(Type* object, void** values) { \
-    if (!alive(object) || values == nullptr) return kInvalidValue;          \
-    *values = object->values;                                               \
-    return kSuccess;                                                        \
-  }                                                                         \
-  PLIMSOLL_API int cusparse##name##SetValues(Type* object, void* values) {  \
-    if (!alive(object)) return kInvalidValue;                               \
-    object->values = values;                                                \
-    return kSuccess;                                                        \
+#define PLIMSOLL_CUSPARSE_VALUES(name, Type)                                            \
+  PLIMSOLL_API int cusparse##name##GetValues(Type* object, void** values) {             \
+    return alive(object) ? give(values, object->values, kInvalidValue) : kInvalidValue; \
+  }                                                                                     \
+  PLIMSOLL_API int cusparse##name##SetValues(Type* object, void* values) {              \
+    if (!alive(object)) return kInvalidValue;                                           \
+    object->values = values;                                                            \
+    return kSuccess;                                                                    \
   }
 PLIMSOLL_CUSPARSE_VALUES(SpMat, SparseMatrix)
 PLIMSOLL_CUSPARSE_VALUES(DnMat, DenseMatrix)
@@ -185,12 +134,12 @@ PLIMSOLL_CUSPARSE_VALUES(DnVec, DenseVector)
 PLIMSOLL_API int cusparseCreateDnMat(DenseMatrix** out, std::int64_t rows, std::int64_t cols,
                                      std::int64_t leading_dimension, void* values, int value_type, int order) {
   if (rows < 0 || cols < 0) return kInvalidValue;
-  return make(out, DenseMatrix{{}, rows, cols, leading_dimension, values, value_type, order});
+  return Descriptors::make(out, DenseMatrix{{}, rows, cols, leading_dimension, values, value_type, order});
 }
 
 PLIMSOLL_ALIAS(cusparseCreateConstDnMat, cusparseCreateDnMat);
 
-PLIMSOLL_API int cusparseDestroyDnMat(DenseMatrix* matrix) { return destroy(matrix); }
+PLIMSOLL_API int cusparseDestroyDnMat(DenseMatrix* matrix) { return Descriptors::destroy_any(matrix); }
 
 PLIMSOLL_API int cusparseDnMatGet(const DenseMatrix* matrix, std::int64_t* rows, std::int64_t* cols,
                                   std::int64_t* leading_dimension, void** values, int* value_type, int* order) {
@@ -220,12 +169,12 @@ PLIMSOLL_API int cusparseDnMatGetStridedBatch(const DenseMatrix* matrix, int* ba
 
 PLIMSOLL_API int cusparseCreateDnVec(DenseVector** out, std::int64_t entries, void* values, int value_type) {
   if (entries < 0) return kInvalidValue;
-  return make(out, DenseVector{{}, entries, values, value_type});
+  return Descriptors::make(out, DenseVector{{}, entries, values, value_type});
 }
 
 PLIMSOLL_ALIAS(cusparseCreateConstDnVec, cusparseCreateDnVec);
 
-PLIMSOLL_API int cusparseDestroyDnVec(DenseVector* vector) { return destroy(vector); }
+PLIMSOLL_API int cusparseDestroyDnVec(DenseVector* vector) { return Descriptors::destroy_any(vector); }
 
 PLIMSOLL_API int cusparseDnVecGet(const DenseVector* vector, std::int64_t* entries, void** values, int* value_type) {
   if (!alive(vector)) return kInvalidValue;

@@ -1,11 +1,7 @@
 // The generic interface: products and triangular solves on descriptors.
 
-#include <new>
-
 #include "plimsoll/pretend/cusparse/abi.h"
 #include "plimsoll/pretend/cusparse/buffer_sizes.h"
-#include "plimsoll/pretend/model/library_call.h"
-#include "plimsoll/pretend/model/machine.h"
 
 namespace {
 
@@ -15,48 +11,24 @@ using namespace plimsoll::pretend::cusparse;
 
 int answer(const Handle* handle, bool described, std::size_t* out, Bytes bytes) {
   if (!alive(handle)) return kNotInitialized;
-  if (!described || out == nullptr) return kInvalidValue;
-  *out = bytes;
-  return kSuccess;
-}
-
-int make_info(Info** out) {
-  if (out == nullptr) return kInvalidValue;
-  *out = new (std::nothrow) Info;
-  return *out != nullptr ? kSuccess : kAllocFailed;
-}
-
-int destroy_info(Info* info) {
-  if (info == nullptr) return kSuccess;
-  if (!alive(info)) return kInvalidValue;
-  info->magic = 0;
-  delete info;
-  return kSuccess;
-}
-
-/// Returns the number of entries of the product to the host: data that only a GPU has.
-void read_back_count(const char* function, const Handle* handle) {
-  int entries = 0;
-  read_back_zero(function, handle, &entries);
+  return described ? give(out, bytes, kInvalidValue) : kInvalidValue;
 }
 
 }  // namespace
 
-#define PLIMSOLL_CUSPARSE_INFO(name)                                                     \
-  PLIMSOLL_API int cusparse##name##_createDescr(Info** info) { return make_info(info); } \
-  PLIMSOLL_API int cusparse##name##_destroyDescr(Info* info) { return destroy_info(info); }
+#define PLIMSOLL_CUSPARSE_INFO(name)                                                             \
+  PLIMSOLL_API int cusparse##name##_createDescr(Info** info) { return Descriptors::make(info); } \
+  PLIMSOLL_API int cusparse##name##_destroyDescr(Info* info) { return Descriptors::destroy_any(info); }
 PLIMSOLL_CUSPARSE_INFO(SpGEMM)
 PLIMSOLL_CUSPARSE_INFO(SpSV)
 PLIMSOLL_CUSPARSE_INFO(SpSM)
 
-#define PLIMSOLL_CUSPARSE_LEGACY_INFO(name)                                            \
-  PLIMSOLL_API int cusparseCreate##name##Info(Info** info) { return make_info(info); } \
-  PLIMSOLL_API int cusparseDestroy##name##Info(Info* info) { return destroy_info(info); }
+#define PLIMSOLL_CUSPARSE_LEGACY_INFO(name)                                                    \
+  PLIMSOLL_API int cusparseCreate##name##Info(Info** info) { return Descriptors::make(info); } \
+  PLIMSOLL_API int cusparseDestroy##name##Info(Info* info) { return Descriptors::destroy_any(info); }
 PLIMSOLL_CUSPARSE_LEGACY_INFO(Bsrsv2)
 PLIMSOLL_CUSPARSE_LEGACY_INFO(Bsrsm2)
 
-#define PLIMSOLL_CUSPARSE_CALL(name) \
-  PLIMSOLL_API int name(Handle* handle) { return enqueue(#name, handle); }
 PLIMSOLL_CUSPARSE_CALL(cusparseSpMV)
 PLIMSOLL_CUSPARSE_CALL(cusparseSpMV_preprocess)
 PLIMSOLL_CUSPARSE_CALL(cusparseSpMM)
@@ -113,7 +85,7 @@ PLIMSOLL_API int cusparseSpGEMM_workEstimation(Handle* handle, int /*op_a*/, int
                                                const Info* info, std::size_t* bytes, const void* buffer) {
   const bool described = alive(a) && alive(b) && alive(c) && alive(info);
   const int status = answer(handle, described, bytes, described ? buffers::spgemm_rows(*a) : 0);
-  return status == kSuccess && buffer != nullptr ? enqueue("cusparseSpGEMM_workEstimation", handle) : status;
+  return status == kSuccess && buffer != nullptr ? Handles::enqueue("cusparseSpGEMM_workEstimation", handle) : status;
 }
 
 PLIMSOLL_API int cusparseSpGEMM_compute(Handle* handle, int /*op_a*/, int /*op_b*/, const void* /*alpha*/,
@@ -123,6 +95,7 @@ PLIMSOLL_API int cusparseSpGEMM_compute(Handle* handle, int /*op_a*/, int /*op_b
   const bool described = alive(a) && alive(b) && alive(c) && alive(info);
   const int status = answer(handle, described, bytes, buffers::spgemm_products());
   if (status != kSuccess || buffer == nullptr) return status;
-  read_back_count("cusparseSpGEMM_compute", handle);
-  return enqueue("cusparseSpGEMM_compute", handle);
+  int entries = 0;  // Of the product: data that only a GPU has.
+  read_back_zero("cusparseSpGEMM_compute", handle, &entries);
+  return Handles::enqueue("cusparseSpGEMM_compute", handle);
 }

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 
 #include "plimsoll/pretend/cusparse/abi.h"
 #include "plimsoll/pretend/cusparse/buffer_sizes.h"
-#include "plimsoll/pretend/model/library_call.h"
-#include "plimsoll/pretend/model/machine.h"
 
 namespace {
 
@@ -24,30 +21,10 @@ int answer(const Handle* handle, const void* properties_or_info, Size* out, Byte
   return kSuccess;
 }
 
-/// The position of the first zero on the diagonal: -1, no zero. A matrix of zeros would have one, but then every solve
-/// would fail.
-int zero_pivot(const Handle* handle, const Info* info, int* position) {
-  if (!alive(handle)) return kNotInitialized;
-  if (!alive(info) || position == nullptr) return kInvalidValue;
-  if (is_host(position)) *position = -1;
-  return kSuccess;
-}
-
 }  // namespace
 
-PLIMSOLL_API int cusparseCreateMatDescr(MatrixProperties** out) {
-  if (out == nullptr) return kInvalidValue;
-  *out = new (std::nothrow) MatrixProperties;
-  return *out != nullptr ? kSuccess : kAllocFailed;
-}
-
-PLIMSOLL_API int cusparseDestroyMatDescr(MatrixProperties* properties) {
-  if (properties == nullptr) return kSuccess;
-  if (!alive(properties)) return kInvalidValue;
-  properties->magic = 0;
-  delete properties;
-  return kSuccess;
-}
+PLIMSOLL_API int cusparseCreateMatDescr(MatrixProperties** out) { return Descriptors::make(out); }
+PLIMSOLL_API int cusparseDestroyMatDescr(MatrixProperties* properties) { return Descriptors::destroy_any(properties); }
 
 // The getters return the value itself: the interface cannot report an error.
 #define PLIMSOLL_CUSPARSE_PROPERTY(name, member, last)                             \
@@ -64,8 +41,6 @@ PLIMSOLL_CUSPARSE_PROPERTY(FillMode, fill_mode, 1)
 PLIMSOLL_CUSPARSE_PROPERTY(DiagType, diagonal_type, 1)
 PLIMSOLL_CUSPARSE_PROPERTY(IndexBase, index_base, 1)
 
-#define PLIMSOLL_CUSPARSE_CALL(name) \
-  PLIMSOLL_API int name(Handle* handle) { return enqueue(#name, handle); }
 PLIMSOLL_CUSPARSE_CALL(cusparseCreateIdentityPermutation)
 PLIMSOLL_CUSPARSE_CALL(cusparseXcoo2csr)
 PLIMSOLL_CUSPARSE_CALL(cusparseXcsr2coo)
@@ -74,23 +49,21 @@ PLIMSOLL_CUSPARSE_CALL(cusparseXcoosortByColumn)
 PLIMSOLL_CUSPARSE_CALL(cusparseXcsrsort)
 
 PLIMSOLL_API int cusparseXcoosort_bufferSizeExt(Handle* handle, int rows, int /*cols*/, int nnz,
-                                                const int* /*row_indices*/, const int* /*col_indices*/,
+                                                const int* /*rows_or_offsets*/, const int* /*cols_or_indices*/,
                                                 std::size_t* bytes) {
   return answer(handle, handle, bytes, buffers::sort(rows, nnz));
 }
+PLIMSOLL_ALIAS(cusparseXcsrsort_bufferSizeExt, cusparseXcoosort_bufferSizeExt);
 
-PLIMSOLL_API int cusparseXcsrsort_bufferSizeExt(Handle* handle, int rows, int /*cols*/, int nnz, const int* /*offsets*/,
-                                                const int* /*indices*/, std::size_t* bytes) {
-  return answer(handle, handle, bytes, buffers::sort(rows, nnz));
-}
-
+/// The position of the first zero on the diagonal: -1, no zero. A matrix of zeros would have one, but then every solve
+/// would fail.
 PLIMSOLL_API int cusparseXbsrsv2_zeroPivot(Handle* handle, const Info* info, int* position) {
-  return zero_pivot(handle, info, position);
+  if (!alive(handle)) return kNotInitialized;
+  if (!alive(info) || position == nullptr) return kInvalidValue;
+  if (is_host(position)) *position = -1;
+  return kSuccess;
 }
-
-PLIMSOLL_API int cusparseXbsrsm2_zeroPivot(Handle* handle, const Info* info, int* position) {
-  return zero_pivot(handle, info, position);
-}
+PLIMSOLL_ALIAS(cusparseXbsrsm2_zeroPivot, cusparseXbsrsv2_zeroPivot);
 
 /// The number of entries of a sum depends on the data: a read-back, if the host requests it.
 PLIMSOLL_API int cusparseXcsrgeam2Nnz(Handle* handle, int rows, int cols, const MatrixProperties* /*a*/, int /*nnz_a*/,
@@ -101,7 +74,7 @@ PLIMSOLL_API int cusparseXcsrgeam2Nnz(Handle* handle, int rows, int cols, const 
   if (!alive(handle)) return kNotInitialized;
   if (rows < 0 || cols < 0 || entries == nullptr) return kInvalidValue;
   read_back_zero("cusparseXcsrgeam2Nnz", handle, entries);
-  return enqueue("cusparseXcsrgeam2Nnz", handle);
+  return Handles::enqueue("cusparseXcsrgeam2Nnz", handle);
 }
 
 #define PLIMSOLL_CUSPARSE_TYPED(T, element)                                                                        \

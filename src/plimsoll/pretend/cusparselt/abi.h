@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/object.h"
 
 namespace plimsoll::pretend::cusparselt {
 
@@ -40,6 +40,16 @@ bool load(const void* opaque, T* record) {
   if (opaque == nullptr) return false;
   std::memcpy(record, opaque, sizeof *record);
   return record->magic == T::kAlive;
+}
+
+/// Clears the record in the caller's memory, so that it is not a descriptor any more.
+template <typename T>
+int destroy(const void* opaque) {
+  T record;
+  if (!load(opaque, &record)) return kInvalidValue;
+  record.magic = 0;
+  store(const_cast<void*>(opaque), record);
+  return kSuccess;
 }
 
 struct Handle {

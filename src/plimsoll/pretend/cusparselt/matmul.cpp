@@ -1,7 +1,6 @@
 // The parts of a product: descriptor, choice of an algorithm, plan.
 
 #include "plimsoll/pretend/cusparselt/abi.h"
-#include "plimsoll/pretend/model/library_call.h"
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::cusparselt;
@@ -9,10 +8,7 @@ using namespace plimsoll::pretend::cusparselt;
 PLIMSOLL_API int cusparseLtMatmulDescriptorInit(const void* handle, void* out, int op_a, int /*op_b*/, const void* a,
                                                 const void* b, const void* c, const void* d, int /*compute_type*/) {
   if (!initialized(handle)) return kNotInitialized;
-  MatrixDescriptor a_matrix;
-  MatrixDescriptor b_matrix;
-  MatrixDescriptor c_matrix;
-  MatrixDescriptor d_matrix;
+  MatrixDescriptor a_matrix, b_matrix, c_matrix, d_matrix;
   const bool described = load(a, &a_matrix) && load(b, &b_matrix) && load(c, &c_matrix) && load(d, &d_matrix);
   if (out == nullptr || !described || a_matrix.structured == b_matrix.structured) return kInvalidValue;
   MatmulDescriptor matmul;
@@ -62,11 +58,7 @@ PLIMSOLL_API int cusparseLtMatmulAlgSelectionInit(const void* handle, void* out,
 }
 
 PLIMSOLL_API int cusparseLtMatmulAlgSelectionDestroy(const void* selection) {
-  AlgorithmSelection record;
-  if (!load(selection, &record)) return kInvalidValue;
-  record.magic = 0;
-  store(const_cast<void*>(selection), record);
-  return kSuccess;
+  return destroy<AlgorithmSelection>(selection);
 }
 
 /// Accepts any algorithm number: torch's tuned ones come from a real card, which has more than one.

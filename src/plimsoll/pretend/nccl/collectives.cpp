@@ -1,4 +1,3 @@
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/nccl/communicator.h"
 
 namespace plimsoll::pretend::nccl {
@@ -9,7 +8,7 @@ thread_local int group_depth = 0;
 /// Calls between ncclGroupStart and ncclGroupEnd take effect at once: no peer exists to wait for.
 int collective(const char* function, Communicator* communicator, void* stream, std::size_t count, int data_type,
                int peer = kNoPeer) {
-  if (live(communicator) == nullptr) return fail(kInvalidArgument, "%s: not a communicator", function);
+  if (!alive(communicator)) return fail(kInvalidArgument, "%s: not a communicator", function);
   const Bytes bytes = bytes_of(data_type);
   if (bytes == 0) return fail(kInvalidArgument, "%s: data type %d", function, data_type);
   if (communicator->suspended()) return fail(kInvalidUsage, "%s: the communicator is suspended", function);
@@ -27,14 +26,14 @@ int collective(const char* function, Communicator* communicator, void* stream, s
 }
 
 int rooted(const char* function, Communicator* communicator, void* stream, std::size_t count, int data_type, int root) {
-  if (live(communicator) != nullptr && (root < 0 || root >= communicator->ranks)) {
+  if (alive(communicator) && (root < 0 || root >= communicator->ranks)) {
     return fail(kInvalidArgument, "%s: rank %d of %d", function, root, communicator->ranks);
   }
   return collective(function, communicator, stream, count, data_type, root);
 }
 
 std::size_t times_ranks(const Communicator* communicator, std::size_t count) {
-  return communicator == nullptr ? 0 : count * static_cast<std::size_t>(communicator->ranks);
+  return alive(communicator) ? count * static_cast<std::size_t>(communicator->ranks) : 0;
 }
 
 }  // namespace
@@ -91,12 +90,12 @@ PLIMSOLL_API int ncclAllGather(const void*, void*, std::size_t count, int data_t
 
 PLIMSOLL_API int ncclReduceScatter(const void*, void*, std::size_t received, int data_type, int /*operation*/,
                                    Communicator* communicator, void* stream) {
-  return collective("ncclReduceScatter", communicator, stream, times_ranks(live(communicator), received), data_type);
+  return collective("ncclReduceScatter", communicator, stream, times_ranks(communicator, received), data_type);
 }
 
 PLIMSOLL_API int ncclAlltoAll(const void*, void*, std::size_t count, int data_type, Communicator* communicator,
                               void* stream) {
-  return collective("ncclAlltoAll", communicator, stream, times_ranks(live(communicator), count), data_type);
+  return collective("ncclAlltoAll", communicator, stream, times_ranks(communicator, count), data_type);
 }
 
 PLIMSOLL_API int ncclGather(const void*, void*, std::size_t count, int data_type, int root, Communicator* communicator,
@@ -106,7 +105,7 @@ PLIMSOLL_API int ncclGather(const void*, void*, std::size_t count, int data_type
 
 PLIMSOLL_API int ncclScatter(const void*, void*, std::size_t count, int data_type, int root, Communicator* communicator,
                              void* stream) {
-  return rooted("ncclScatter", communicator, stream, times_ranks(live(communicator), count), data_type, root);
+  return rooted("ncclScatter", communicator, stream, times_ranks(communicator, count), data_type, root);
 }
 
 PLIMSOLL_API int ncclSend(const void*, std::size_t count, int data_type, int peer, Communicator* communicator,
@@ -142,7 +141,7 @@ PLIMSOLL_API int ncclWaitSignal(int /*count*/, const void* /*signals*/, Communic
 PLIMSOLL_API int ncclRedOpCreatePreMulSum(int* operation, void* /*scalar*/, int data_type, int /*residence*/,
                                           Communicator* communicator) {
   constexpr int kFirstOwnOperation = 5;
-  if (live(communicator) == nullptr || operation == nullptr || bytes_of(data_type) == 0) {
+  if (!alive(communicator) || operation == nullptr || bytes_of(data_type) == 0) {
     return fail(kInvalidArgument, "ncclRedOpCreatePreMulSum: not a communicator");
   }
   *operation = kFirstOwnOperation;
@@ -150,5 +149,5 @@ PLIMSOLL_API int ncclRedOpCreatePreMulSum(int* operation, void* /*scalar*/, int 
 }
 
 PLIMSOLL_API int ncclRedOpDestroy(int /*operation*/, Communicator* communicator) {
-  return live(communicator) == nullptr ? fail(kInvalidArgument, "ncclRedOpDestroy: not a communicator") : kSuccess;
+  return alive(communicator) ? kSuccess : fail(kInvalidArgument, "ncclRedOpDestroy: not a communicator");
 }

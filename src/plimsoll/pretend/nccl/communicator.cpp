@@ -2,13 +2,16 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <new>
+#include <utility>
 
-#include "plimsoll/base/bytes.h"
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 
 namespace plimsoll::pretend::nccl {
+namespace {
+
+thread_local char last_failure_text[256];
+
+}  // namespace
 
 Bytes Communicator::connection_bytes() const {
   const NcclBytes& bytes = machine().profile().nccl;
@@ -61,29 +64,19 @@ bool Communicator::resume() {
   return suspended_.exchange(false, std::memory_order_acq_rel);
 }
 
-Communicator* live(Communicator* communicator) {
-  return communicator != nullptr && communicator->magic == Communicator::kAlive ? communicator : nullptr;
-}
-
 int create(Communicator** out, int rank, int ranks, int device) {
   static std::atomic<std::uint32_t> made{0};
   if (out == nullptr) return fail(kInvalidArgument, "the pointer to the communicator is null");
   *out = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks) return fail(kInvalidArgument, "rank %d of %d ranks", rank, ranks);
-  if (device < 0 || device >= machine().device_count()) return fail(kInvalidArgument, "unknown device %d", device);
-  auto* communicator = new (std::nothrow) Communicator(rank, ranks, device);
-  if (communicator == nullptr) return fail(kSystemError, "out of host memory");
-  if (!communicator->take_base()) {
-    delete communicator;
+  if (!has_device(device)) return fail(kInvalidArgument, "unknown device %d", device);
+  if (Communicators::make(out, rank, ranks, device) != kSuccess) return fail(kSystemError, "out of host memory");
+  if (!(*out)->take_base()) {
+    Communicators::destroy(std::exchange(*out, nullptr));
     return fail(kUnhandledCudaError, "Cuda failure 2 'out of memory' for a communicator of %d ranks", ranks);
   }
-  communicator->number = made.fetch_add(1, std::memory_order_relaxed) + 1;
-  *out = communicator;
+  (*out)->number = made.fetch_add(1, std::memory_order_relaxed) + 1;
   return kSuccess;
-}
-
-namespace {
-thread_local char last_failure_text[256];
 }
 
 int fail(int result, const char* format, ...) {

@@ -4,10 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 #include "plimsoll/pretend/nccl/communicator.h"
-#include "plimsoll/pretend/nccl/split_color.h"
 
 using namespace plimsoll::pretend;
 using namespace plimsoll::pretend::nccl;
@@ -16,15 +14,13 @@ namespace {
 
 int release(Communicator* communicator) {
   if (communicator == nullptr) return kSuccess;
-  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator)) return fail(kInvalidArgument, "not a communicator");
   communicator->give_back();
-  communicator->magic = 0;
-  delete communicator;
-  return kSuccess;
+  return Communicators::destroy(communicator);
 }
 
 int give(Communicator* communicator, const int Communicator::* member, int* out) {
-  if (live(communicator) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator) || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = communicator->*member;
   return kSuccess;
 }
@@ -60,9 +56,7 @@ PLIMSOLL_API int ncclCommInitRank(Communicator** out, int ranks, UniqueId, int r
   return create(out, rank, ranks, current_device());
 }
 
-PLIMSOLL_API int ncclCommInitRankConfig(Communicator** out, int ranks, UniqueId, int rank, const ConfigHead*) {
-  return create(out, rank, ranks, current_device());
-}
+PLIMSOLL_ALIAS(ncclCommInitRankConfig, ncclCommInitRank);
 
 PLIMSOLL_API int ncclCommInitRankScalable(Communicator** out, int ranks, int rank, int ids, const UniqueId* id,
                                           const ConfigHead*) {
@@ -83,7 +77,7 @@ PLIMSOLL_API int ncclCommInitAll(Communicator** out, int count, const int* devic
 
 /// The child's rank is the key: torch passes the rank in the new group. See ranks_of_color for the size.
 PLIMSOLL_API int ncclCommSplit(Communicator* parent, int color, int key, Communicator** out, const ConfigHead*) {
-  if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(parent) || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = nullptr;
   if (color == kNoColor) return kSuccess;
   // A key outside of the group still orders the ranks. The only rank is then the first.
@@ -93,7 +87,7 @@ PLIMSOLL_API int ncclCommSplit(Communicator* parent, int color, int key, Communi
 
 PLIMSOLL_API int ncclCommShrink(Communicator* parent, const int* excluded, int count, Communicator** out,
                                 const ConfigHead*, int /*flags*/) {
-  if (live(parent) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(parent) || out == nullptr) return fail(kInvalidArgument, "not a communicator");
   *out = nullptr;
   if (count < 1 || count >= parent->ranks || excluded == nullptr) {
     return fail(kInvalidArgument, "%d of %d ranks to exclude", count, parent->ranks);
@@ -108,14 +102,14 @@ PLIMSOLL_API int ncclCommShrink(Communicator* parent, const int* excluded, int c
 }
 
 PLIMSOLL_API int ncclCommFinalize(Communicator* communicator) {
-  return live(communicator) == nullptr ? fail(kInvalidArgument, "not a communicator") : kSuccess;
+  return alive(communicator) ? kSuccess : fail(kInvalidArgument, "not a communicator");
 }
 
 PLIMSOLL_API int ncclCommDestroy(Communicator* communicator) { return release(communicator); }
-PLIMSOLL_API int ncclCommAbort(Communicator* communicator) { return release(communicator); }
+PLIMSOLL_ALIAS(ncclCommAbort, ncclCommDestroy);
 
 PLIMSOLL_API int ncclCommGetAsyncError(Communicator* communicator, int* error) {
-  if (live(communicator) == nullptr || error == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator) || error == nullptr) return fail(kInvalidArgument, "not a communicator");
   *error = kSuccess;
   return kSuccess;
 }
@@ -134,13 +128,13 @@ PLIMSOLL_API int ncclCommCuDevice(Communicator* communicator, int* device) {
 
 PLIMSOLL_API int ncclCommSuspend(Communicator* communicator, int flags) {
   constexpr int kMemory = 1;
-  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator)) return fail(kInvalidArgument, "not a communicator");
   if (flags != kMemory) return fail(kInvalidArgument, "suspend flags %d", flags);
   return communicator->suspend() ? static_cast<int>(kSuccess) : fail(kInvalidUsage, "already suspended");
 }
 
 PLIMSOLL_API int ncclCommResume(Communicator* communicator) {
-  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator)) return fail(kInvalidArgument, "not a communicator");
   if (!communicator->resume()) return fail(kInvalidUsage, "not suspended");
   return communicator->connect() ? static_cast<int>(kSuccess)
                                  : fail(kUnhandledCudaError, "Cuda failure 2 'out of memory'");
@@ -148,7 +142,7 @@ PLIMSOLL_API int ncclCommResume(Communicator* communicator) {
 
 /// `statistic`: 0 bytes that can be suspended, 1 whether they are suspended, 2 other bytes, 3 all bytes.
 PLIMSOLL_API int ncclCommMemStats(Communicator* communicator, int statistic, std::uint64_t* value) {
-  if (live(communicator) == nullptr || value == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(communicator) || value == nullptr) return fail(kInvalidArgument, "not a communicator");
   const plimsoll::Bytes all = communicator->charged();
   const plimsoll::Bytes base = machine().profile().nccl.base;
   const plimsoll::Bytes values[] = {all - base, communicator->suspended() ? 1U : 0U, base, all};

@@ -1,7 +1,5 @@
 #include <cstdint>
-#include <new>
 
-#include "plimsoll/pretend/model/library_call.h"
 #include "plimsoll/pretend/model/machine.h"
 #include "plimsoll/pretend/nccl/communicator.h"
 
@@ -11,29 +9,11 @@ namespace plimsoll::pretend::nccl {
 namespace {
 
 /// The result of ncclCommRegister and ncclCommWindowRegister.
-struct Registration {
-  static constexpr std::uint32_t kAlive = 0x4e434352U;
-  std::uint32_t magic = kAlive;
-  void* address;
-  std::size_t bytes;
+struct Registration : Object<0x4e434352U> {
+  void* address = nullptr;
+  std::size_t bytes = 0;
 };
-
-int register_range(Communicator* communicator, void* address, std::size_t bytes, Registration** out) {
-  if (live(communicator) == nullptr || out == nullptr) return fail(kInvalidArgument, "not a communicator");
-  if (address == nullptr || bytes == 0) return fail(kInvalidArgument, "nothing to register");
-  *out = new (std::nothrow) Registration{Registration::kAlive, address, bytes};
-  return *out == nullptr ? fail(kSystemError, "out of host memory") : static_cast<int>(kSuccess);
-}
-
-int deregister_range(Communicator* communicator, Registration* registration) {
-  if (live(communicator) == nullptr) return fail(kInvalidArgument, "not a communicator");
-  if (registration == nullptr || registration->magic != Registration::kAlive) {
-    return fail(kInvalidArgument, "not a registration");
-  }
-  registration->magic = 0;
-  delete registration;
-  return kSuccess;
-}
+using Registrations = Objects<kInvalidArgument, kInvalidArgument, kSystemError>;
 
 }  // namespace
 }  // namespace plimsoll::pretend::nccl
@@ -61,15 +41,16 @@ PLIMSOLL_API int ncclMemFree(void* pointer) {
 }
 
 PLIMSOLL_API int ncclCommRegister(Communicator* communicator, void* address, std::size_t bytes, Registration** out) {
-  return register_range(communicator, address, bytes, out);
+  if (!alive(communicator) || out == nullptr) return fail(kInvalidArgument, "not a communicator");
+  if (address == nullptr || bytes == 0) return fail(kInvalidArgument, "nothing to register");
+  if (Registrations::make(out, Registration{{}, address, bytes}) == kSuccess) return kSuccess;
+  return fail(kSystemError, "out of host memory");
 }
+PLIMSOLL_ALIAS(ncclCommWindowRegister, ncclCommRegister);
+
 PLIMSOLL_API int ncclCommDeregister(Communicator* communicator, Registration* registration) {
-  return deregister_range(communicator, registration);
+  if (!alive(communicator)) return fail(kInvalidArgument, "not a communicator");
+  if (!alive(registration)) return fail(kInvalidArgument, "not a registration");
+  return Registrations::destroy(registration);
 }
-PLIMSOLL_API int ncclCommWindowRegister(Communicator* communicator, void* address, std::size_t bytes,
-                                        Registration** out, int /*flags*/) {
-  return register_range(communicator, address, bytes, out);
-}
-PLIMSOLL_API int ncclCommWindowDeregister(Communicator* communicator, Registration* registration) {
-  return deregister_range(communicator, registration);
-}
+PLIMSOLL_ALIAS(ncclCommWindowDeregister, ncclCommDeregister);

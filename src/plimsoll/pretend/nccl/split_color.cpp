@@ -1,7 +1,6 @@
-#include "plimsoll/pretend/nccl/split_color.h"
-
 #include <bit>
-#include <cstdint>
+
+#include "plimsoll/pretend/nccl/communicator.h"
 
 namespace plimsoll::pretend::nccl {
 namespace {

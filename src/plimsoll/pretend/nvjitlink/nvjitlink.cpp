@@ -1,11 +1,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <string>
+#include <utility>
 
 #include "plimsoll/pretend/cuda/version.h"
-#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/object.h"
 
 /// nvJitLink concatenates the added images. The driver's face loads any image.
 namespace plimsoll::pretend::nvjitlink {
@@ -13,39 +13,12 @@ namespace {
 
 enum Result : int { kSuccess = 0, kMissingArchitecture = 2, kInvalidInput = 3, kInternal = 6 };
 
-struct Linker {
-  static constexpr std::uint32_t kAlive = 0x4e4a4c4bU;
-  std::uint32_t magic = kAlive;
+struct Linker : Object<0x4e4a4c4bU> {
   std::string image;
   bool complete = false;
 };
 
-Linker* live(Linker* linker) { return linker != nullptr && linker->magic == Linker::kAlive ? linker : nullptr; }
-
-int image_size(Linker* linker, std::size_t* bytes) {
-  if (live(linker) == nullptr || bytes == nullptr || !linker->complete) return kInvalidInput;
-  *bytes = linker->image.size();
-  return kSuccess;
-}
-
-int image(Linker* linker, void* out) {
-  if (live(linker) == nullptr || out == nullptr || !linker->complete) return kInvalidInput;
-  std::memcpy(out, linker->image.data(), linker->image.size());
-  return kSuccess;
-}
-
-/// The error log and the info log are always empty.
-int empty_log_size(Linker* linker, std::size_t* bytes) {
-  if (live(linker) == nullptr || bytes == nullptr) return kInvalidInput;
-  *bytes = 0;
-  return kSuccess;
-}
-
-int empty_log(Linker* linker, char* log) {
-  if (live(linker) == nullptr || log == nullptr) return kInvalidInput;
-  *log = '\0';
-  return kSuccess;
-}
+using Linkers = Objects<kInvalidInput, kInvalidInput, kInternal>;
 
 }  // namespace
 }  // namespace plimsoll::pretend::nvjitlink
@@ -69,42 +42,50 @@ PLIMSOLL_API int nvJitLinkCreate(Linker** out, std::uint32_t count, const char* 
     has_architecture |= options[i] != nullptr && std::strncmp(options[i], "-arch", 5) == 0;
   }
   if (!has_architecture) return kMissingArchitecture;
-  *out = new (std::nothrow) Linker;
-  return *out == nullptr ? kInternal : kSuccess;
+  return Linkers::make(out);
 }
 
 PLIMSOLL_API int nvJitLinkDestroy(Linker** linker) {
-  if (linker == nullptr || live(*linker) == nullptr) return kInvalidInput;
-  (*linker)->magic = 0;
-  delete *linker;
-  *linker = nullptr;
-  return kSuccess;
+  if (linker == nullptr || !alive(*linker)) return kInvalidInput;
+  return Linkers::destroy(std::exchange(*linker, nullptr));
 }
 
 PLIMSOLL_API int nvJitLinkAddData(Linker* linker, int /*type*/, const void* data, std::size_t bytes, const char*) {
-  if (live(linker) == nullptr || data == nullptr || bytes == 0 || linker->complete) return kInvalidInput;
-  try {
+  if (!alive(linker) || data == nullptr || bytes == 0 || linker->complete) return kInvalidInput;
+  return guarded(kInternal, [&] {
     linker->image.append(static_cast<const char*>(data), bytes);
-  } catch (const std::bad_alloc&) {
-    return kInternal;
-  }
-  return kSuccess;
+    return kSuccess;
+  });
 }
 
 PLIMSOLL_API int nvJitLinkComplete(Linker* linker) {
-  if (live(linker) == nullptr || linker->image.empty()) return kInvalidInput;
+  if (!alive(linker) || linker->image.empty()) return kInvalidInput;
   linker->complete = true;
   return kSuccess;
 }
 
-PLIMSOLL_API int nvJitLinkGetLinkedCubinSize(Linker* linker, std::size_t* bytes) { return image_size(linker, bytes); }
-PLIMSOLL_API int nvJitLinkGetLinkedCubin(Linker* linker, void* out) { return image(linker, out); }
-PLIMSOLL_API int nvJitLinkGetLinkedPtxSize(Linker* linker, std::size_t* bytes) { return image_size(linker, bytes); }
-PLIMSOLL_API int nvJitLinkGetLinkedPtx(Linker* linker, char* out) { return image(linker, out); }
-PLIMSOLL_API int nvJitLinkGetErrorLogSize(Linker* linker, std::size_t* bytes) { return empty_log_size(linker, bytes); }
-PLIMSOLL_API int nvJitLinkGetErrorLog(Linker* linker, char* log) { return empty_log(linker, log); }
-PLIMSOLL_API int nvJitLinkGetInfoLogSize(Linker* linker, std::size_t* bytes) { return empty_log_size(linker, bytes); }
-PLIMSOLL_API int nvJitLinkGetInfoLog(Linker* linker, char* log) { return empty_log(linker, log); }
+PLIMSOLL_API int nvJitLinkGetLinkedCubinSize(Linker* linker, std::size_t* bytes) {
+  return alive(linker) && linker->complete ? give(bytes, linker->image.size(), kInvalidInput) : kInvalidInput;
+}
+PLIMSOLL_ALIAS(nvJitLinkGetLinkedPtxSize, nvJitLinkGetLinkedCubinSize);
+
+PLIMSOLL_API int nvJitLinkGetLinkedCubin(Linker* linker, void* out) {
+  if (!alive(linker) || out == nullptr || !linker->complete) return kInvalidInput;
+  std::memcpy(out, linker->image.data(), linker->image.size());
+  return kSuccess;
+}
+PLIMSOLL_ALIAS(nvJitLinkGetLinkedPtx, nvJitLinkGetLinkedCubin);
+
+// The error log and the info log are always empty.
+PLIMSOLL_API int nvJitLinkGetErrorLogSize(Linker* linker, std::size_t* bytes) {
+  return alive(linker) ? give(bytes, 0, kInvalidInput) : kInvalidInput;
+}
+PLIMSOLL_ALIAS(nvJitLinkGetInfoLogSize, nvJitLinkGetErrorLogSize);
+
+PLIMSOLL_API int nvJitLinkGetErrorLog(Linker* linker, char* log) {
+  return alive(linker) ? give(log, '\0', kInvalidInput) : kInvalidInput;
+}
+PLIMSOLL_ALIAS(nvJitLinkGetInfoLog, nvJitLinkGetErrorLog);
 
 // Callers are compiled against names that contain the version of their header.
 #define PLIMSOLL_NVJITLINK_NAMES(version)                                               \

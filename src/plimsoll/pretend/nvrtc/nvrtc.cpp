@@ -4,13 +4,13 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <new>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "plimsoll/pretend/cuda/version.h"
-#include "plimsoll/pretend/model/library_call.h"
+#include "plimsoll/pretend/model/object.h"
 
 /// NVRTC: a program "compiles" to a short text with its name and the requested names. The driver's face loads any image
 /// and has a function for any name, so an expression is its own lowered name.
@@ -28,9 +28,7 @@ enum Result : int {
   kNameNotValid = 10,
 };
 
-struct Program {
-  static constexpr std::uint32_t kAlive = 0x4e565254U;
-  std::uint32_t magic = kAlive;
+struct Program : Object<0x4e565254U> {
   std::string name;
   std::map<std::string, std::string> lowered;
   bool compiled = false;
@@ -38,7 +36,7 @@ struct Program {
   std::string cubin;  ///< Empty if the options name only a virtual architecture.
 };
 
-Program* live(Program* program) { return program != nullptr && program->magic == Program::kAlive ? program : nullptr; }
+using Programs = Objects<kInvalidProgram, kInvalidInput, kOutOfMemory>;
 
 /// "-arch=compute_90" and its long forms name a virtual architecture: the result is PTX without machine code.
 bool is_virtual(int count, const char* const* options) {
@@ -61,7 +59,7 @@ void compile(Program& program, int count, const char* const* options) {
 
 /// The size of `text` with `ending` bytes of zeros after it.
 int size_of(Program* program, const std::string Program::* text, std::size_t ending, std::size_t* bytes) {
-  if (live(program) == nullptr) return kInvalidProgram;
+  if (!alive(program)) return kInvalidProgram;
   if (bytes == nullptr) return kInvalidInput;
   if (!program->compiled) return kInvalidProgram;
   *bytes = (program->*text).size() + ending;
@@ -69,7 +67,7 @@ int size_of(Program* program, const std::string Program::* text, std::size_t end
 }
 
 int copy_of(Program* program, const std::string Program::* text, std::size_t ending, char* out) {
-  if (live(program) == nullptr || !program->compiled) return kInvalidProgram;
+  if (!alive(program) || !program->compiled) return kInvalidProgram;
   if (out == nullptr) return kInvalidInput;
   std::memcpy(out, (program->*text).c_str(), (program->*text).size() + ending);
   return kSuccess;
@@ -89,7 +87,7 @@ PLIMSOLL_API int nvrtcVersion(int* major, int* minor) {
 }
 
 PLIMSOLL_API const char* nvrtcGetErrorString(int result) {
-  static constexpr std::pair<int, const char*> kNames[] = {
+  static constexpr StatusName kNames[] = {
       {kSuccess, "NVRTC_SUCCESS"},
       {kOutOfMemory, "NVRTC_ERROR_OUT_OF_MEMORY"},
       {kInvalidInput, "NVRTC_ERROR_INVALID_INPUT"},
@@ -99,8 +97,7 @@ PLIMSOLL_API const char* nvrtcGetErrorString(int result) {
       {kNoLoweredNamesBeforeCompilation, "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"},
       {kNameNotValid, "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID"},
   };
-  const auto known = std::ranges::find(kNames, result, &std::pair<int, const char*>::first);
-  return known != std::end(kNames) ? known->second : "NVRTC_ERROR unknown";
+  return name_of(kNames, result, "NVRTC_ERROR unknown");
 }
 
 namespace {
@@ -109,18 +106,13 @@ constexpr int kArchitectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120
 #else
 constexpr int kArchitectures[] = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90};
 #endif
-constexpr int kArchitectureCount = static_cast<int>(sizeof(kArchitectures) / sizeof(kArchitectures[0]));
 }  // namespace
 
-PLIMSOLL_API int nvrtcGetNumSupportedArchs(int* count) {
-  if (count == nullptr) return kInvalidInput;
-  *count = kArchitectureCount;
-  return kSuccess;
-}
+PLIMSOLL_API int nvrtcGetNumSupportedArchs(int* count) { return give(count, std::size(kArchitectures), kInvalidInput); }
 
 PLIMSOLL_API int nvrtcGetSupportedArchs(int* architectures) {
   if (architectures == nullptr) return kInvalidInput;
-  std::copy_n(kArchitectures, kArchitectureCount, architectures);
+  std::ranges::copy(kArchitectures, architectures);
   return kSuccess;
 }
 
@@ -128,62 +120,49 @@ PLIMSOLL_API int nvrtcCreateProgram(Program** out, const char* source, const cha
                                     const char* const* /*header_texts*/, const char* const* /*include_names*/) {
   if (out == nullptr || source == nullptr || headers < 0) return kInvalidInput;
   *out = nullptr;
-  try {
-    auto program = new Program;
-    *out = program;
+  return guarded(kOutOfMemory, [&] {
+    auto program = std::make_unique<Program>();
     program->name = name == nullptr ? "default_program" : name;
-  } catch (const std::bad_alloc&) {
-    delete *out;
-    *out = nullptr;
-    return kOutOfMemory;
-  }
-  return kSuccess;
+    *out = program.release();
+    return kSuccess;
+  });
 }
 
 PLIMSOLL_API int nvrtcDestroyProgram(Program** program) {
-  if (program == nullptr || live(*program) == nullptr) return kInvalidProgram;
-  (*program)->magic = 0;
-  delete *program;
-  *program = nullptr;
-  return kSuccess;
+  if (program == nullptr || !alive(*program)) return kInvalidProgram;
+  return Programs::destroy(std::exchange(*program, nullptr));
 }
 
 PLIMSOLL_API int nvrtcAddNameExpression(Program* program, const char* expression) {
-  if (live(program) == nullptr) return kInvalidProgram;
+  if (!alive(program)) return kInvalidProgram;
   if (expression == nullptr) return kInvalidInput;
   if (program->compiled) return kNoNamesAfterCompilation;
-  try {
+  return guarded(kOutOfMemory, [&] {
     // An expression may take the address of the name.
     program->lowered[expression] = expression + (*expression == '&' ? 1 : 0);
-  } catch (const std::bad_alloc&) {
-    return kOutOfMemory;
-  }
-  return kSuccess;
+    return kSuccess;
+  });
 }
 
 PLIMSOLL_API int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
-  if (live(program) == nullptr) return kInvalidProgram;
+  if (!alive(program)) return kInvalidProgram;
   if (count < 0 || (count > 0 && options == nullptr)) return kInvalidInput;
-  try {
+  return guarded(kOutOfMemory, [&] {
     compile(*program, count, options);
-  } catch (const std::bad_alloc&) {
-    return kOutOfMemory;
-  }
-  return kSuccess;
+    return kSuccess;
+  });
 }
 
 PLIMSOLL_API int nvrtcGetLoweredName(Program* program, const char* expression, const char** lowered) {
-  if (live(program) == nullptr) return kInvalidProgram;
+  if (!alive(program)) return kInvalidProgram;
   if (expression == nullptr || lowered == nullptr) return kInvalidInput;
   if (!program->compiled) return kNoLoweredNamesBeforeCompilation;
-  try {
+  return guarded(kOutOfMemory, [&] {
     const auto found = program->lowered.find(expression);
     if (found == program->lowered.end()) return kNameNotValid;
     *lowered = found->second.c_str();
-  } catch (const std::bad_alloc&) {
-    return kOutOfMemory;
-  }
-  return kSuccess;
+    return kSuccess;
+  });
 }
 
 // PTX is text with a terminator that counts; machine code has no terminator.
@@ -198,14 +177,10 @@ PLIMSOLL_API int nvrtcGetCUBIN(Program* program, char* out) { return copy_of(pro
 
 // The log is always empty: nothing is compiled.
 PLIMSOLL_API int nvrtcGetProgramLogSize(Program* program, std::size_t* bytes) {
-  if (live(program) == nullptr) return kInvalidProgram;
-  if (bytes == nullptr) return kInvalidInput;
-  *bytes = 1;
-  return kSuccess;
+  if (!alive(program)) return kInvalidProgram;
+  return give(bytes, 1, kInvalidInput);
 }
 PLIMSOLL_API int nvrtcGetProgramLog(Program* program, char* log) {
-  if (live(program) == nullptr) return kInvalidProgram;
-  if (log == nullptr) return kInvalidInput;
-  *log = '\0';
-  return kSuccess;
+  if (!alive(program)) return kInvalidProgram;
+  return give(log, '\0', kInvalidInput);
 }
