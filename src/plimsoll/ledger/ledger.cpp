@@ -44,29 +44,20 @@ const Book& Ledger::book(DeviceId device) const {
   return books_[value(device)];
 }
 
+bool Ledger::below(std::size_t count, std::size_t id, Defect::Kind otherwise) noexcept {
+  if (id < count) return true;
+  note({.kind = otherwise, .subject = id});
+  return false;
+}
+
 bool Ledger::knows(DeviceId device) noexcept {
-  if (value(device) < books_.size()) return true;
-  note({.kind = Defect::Kind::kUnknownDevice, .subject = value(device)});
-  return false;
+  return below(books_.size(), value(device), Defect::Kind::kUnknownDevice);
 }
-
 bool Ledger::knows(CategoryId category) noexcept {
-  if (value(category) < names_[NameKind::kCategory].count()) return true;
-  note({.kind = Defect::Kind::kUnknownCategory, .subject = value(category)});
-  return false;
+  return below(categories(), value(category), Defect::Kind::kUnknownCategory);
 }
-
-bool Ledger::knows(OwnerId owner) noexcept {
-  if (value(owner) < names_[NameKind::kOwner].count()) return true;
-  note({.kind = Defect::Kind::kUnknownOwner, .subject = value(owner)});
-  return false;
-}
-
-bool Ledger::knows(PhaseId phase) noexcept {
-  if (value(phase) < names_[NameKind::kPhase].count()) return true;
-  note({.kind = Defect::Kind::kUnknownPhase, .subject = value(phase)});
-  return false;
-}
+bool Ledger::knows(OwnerId owner) noexcept { return below(owners(), value(owner), Defect::Kind::kUnknownOwner); }
+bool Ledger::knows(PhaseId phase) noexcept { return below(phases(), value(phase), Defect::Kind::kUnknownPhase); }
 
 void Ledger::note(Defect defect) noexcept {
   defect.at = now_;

@@ -165,6 +165,8 @@ class Ledger {
  private:
   Book& book(DeviceId device);
   const Book& book(DeviceId device) const;
+  /// Whether `id` is below `count`; if not, notes the defect `otherwise`.
+  bool below(std::size_t count, std::size_t id, Defect::Kind otherwise) noexcept;
   bool knows(DeviceId device) noexcept;
   bool knows(CategoryId category) noexcept;
   bool knows(OwnerId owner) noexcept;
