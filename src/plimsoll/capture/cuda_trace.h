@@ -29,6 +29,10 @@ void settle_cuda_trace();
 /// The active bytes that the allocator reports; nothing if the device is not a GPU.
 std::optional<Bytes> cuda_active_bytes(c10::Device device);
 
+/// The used bytes of a device, by all processes and libraries, as its driver reports them; nothing if the device has no
+/// driver.
+std::optional<Bytes> taken_of_device(c10::Device device);
+
 /// The workspaces of cuBLAS and cuBLASLt: blocks of the caching allocator that live between operators and belong to no
 /// tensor. REQUIRES: the caller holds no allocator lock.
 std::vector<std::pair<c10::Device, const void*>> cuda_workspaces();

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "plimsoll/capture/device_memory.h"
+#include "plimsoll/capture/cuda_trace.h"
 #include "plimsoll/nn/optim/hooked_optimizer.h"
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"

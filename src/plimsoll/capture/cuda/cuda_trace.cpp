@@ -1,21 +1,41 @@
 #include "plimsoll/capture/cuda_trace.h"
 
 #include <ATen/Context.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/macros/Export.h>
 #include <c10/util/Exception.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "plimsoll/capture/cuda/workspaces.h"
 #include "plimsoll/capture/noted_storages.h"
 #include "plimsoll/capture/registry.h"
+
+// torch declares these in ATen/cuda/CUDAContextLight.h, which includes the headers of cuSPARSE, cuBLAS and cuSOLVER:
+// wheels of hundreds of megabytes for four functions.
+namespace at::cuda {
+
+struct WorkspaceMapWithMutex {
+  std::map<std::tuple<void*, void*>, std::pair<at::DataPtr, std::size_t>> map;
+  std::shared_mutex mutex;
+};
+
+TORCH_CUDA_CPP_API WorkspaceMapWithMutex& cublas_handle_stream_to_workspace();
+TORCH_CUDA_CPP_API WorkspaceMapWithMutex& cublaslt_handle_stream_to_workspace();
+TORCH_CUDA_CPP_API std::size_t getChosenWorkspaceSize();
+TORCH_CUDA_CPP_API std::size_t getCUDABlasLtWorkspaceSize();
+
+}  // namespace at::cuda
 
 // [Note: the size of a block]
 // The trace reports the requested size. The allocator counts the block, which is larger because of rounding and of
@@ -173,8 +193,8 @@ class CudaTrace {
   }
 
   void update_workspace_sizes() {
-    cublas_bytes_.store(cublas_workspace_bytes(), std::memory_order_relaxed);
-    cublaslt_bytes_.store(cublaslt_workspace_bytes(), std::memory_order_relaxed);
+    cublas_bytes_.store(at::cuda::getChosenWorkspaceSize(), std::memory_order_relaxed);
+    cublaslt_bytes_.store(at::cuda::getCUDABlasLtWorkspaceSize(), std::memory_order_relaxed);
   }
 
   std::mutex starting_;
@@ -196,7 +216,24 @@ std::optional<Bytes> cuda_active_bytes(c10::Device device) {
   return CudaTrace::active_bytes(device.index());
 }
 
-std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() { return find_cuda_workspaces(); }
+std::optional<Bytes> taken_of_device(c10::Device device) {
+  if (!device.is_cuda() || !device.has_index() || device.index() >= c10::cuda::device_count()) return std::nullopt;
+  const auto [free, total] = allocator::get()->getMemoryInfo(device.index());
+  return total - free;
+}
+
+std::vector<std::pair<c10::Device, const void*>> cuda_workspaces() {
+  std::vector<std::pair<c10::Device, const void*>> found;
+  for (auto* workspaces :
+       {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    std::shared_lock lock(workspaces->mutex);
+    for (const auto& [key, workspace] : workspaces->map) {
+      found.emplace_back(workspace.first.device(), workspace.first.get());
+    }
+  }
+  return found;
+}
+
 std::uint64_t cuda_workspaces_version() { return CudaTrace::of_process().workspaces_version(); }
 
 }  // namespace plimsoll::capture
