@@ -11,9 +11,9 @@ parameters). From then on the module's tensors and arguments count. Tensors that
 are not seen. Looking ends with the scope, or when a whole model with memory runs: a model may be made on meta and trained elsewhere.
 """
 
-import functools
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from plimsoll.native import _C
+from plimsoll.wrapping import replace, wrapper
 
 
 def note(tensor: torch.Tensor) -> None:
@@ -47,14 +48,28 @@ def is_fake(tensor: torch.Tensor) -> bool:
     return any(storage.device.type == "meta" for storage in get_untyped_storages(tensor))
 
 
-_PROPAGATION = "_propagate_tensor_meta_non_cached"
-
-
 class _Thread(threading.local):
     propagating = False
 
 
 _thread = _Thread()
+
+
+@wrapper
+def _resize(resize: Any, storage: torch.UntypedStorage, size: int) -> Any:
+    result = resize(storage, size)
+    if storage.device.type == "meta":
+        _C.noted_storage_resized(storage, size)
+    return result
+
+
+@wrapper
+def _propagate_unseen(propagate: Any, *args: Any, **kwargs: Any) -> Any:
+    outer, _thread.propagating = _thread.propagating, True
+    try:
+        return propagate(*args, **kwargs)
+    finally:
+        _thread.propagating = outer
 
 
 class FakeMemory(TorchDispatchMode):
@@ -63,37 +78,16 @@ class FakeMemory(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._fake_mode = active_fake_mode()
-        self._resize = torch.UntypedStorage.resize_
-        self._propagate = getattr(ShardingPropagator, _PROPAGATION)
+        self._undo = ExitStack()
 
     def __enter__(self) -> "FakeMemory":
-        original = self._resize
-
-        @functools.wraps(original)
-        def resize(storage: torch.UntypedStorage, size: int) -> Any:
-            result = original(storage, size)
-            if storage.device.type == "meta":
-                _C.noted_storage_resized(storage, size)
-            return result
-
-        propagate = self._propagate
-
-        @functools.wraps(propagate)
-        def propagate_unseen(*args: Any, **kwargs: Any) -> Any:
-            outer, _thread.propagating = _thread.propagating, True
-            try:
-                return propagate(*args, **kwargs)
-            finally:
-                _thread.propagating = outer
-
-        torch.UntypedStorage.resize_ = resize
-        setattr(ShardingPropagator, _PROPAGATION, propagate_unseen)
+        replace(torch.UntypedStorage, "resize_", _resize, self._undo)
+        replace(ShardingPropagator, "_propagate_tensor_meta_non_cached", _propagate_unseen, self._undo)
         super().__enter__()
         return self
 
     def __exit__(self, *args: Any) -> None:
-        torch.UntypedStorage.resize_ = self._resize
-        setattr(ShardingPropagator, _PROPAGATION, self._propagate)
+        self._undo.close()
         super().__exit__(*args)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None) -> Any:

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from torch.nn.modules.module import (
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from plimsoll.native import _C
+from plimsoll.wrapping import around
 
 
 class Defects(Protocol):
@@ -146,28 +148,18 @@ def _as_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
     return recompute
 
 
-class _Checkpoints:
+def _observe_checkpoints(undo: ExitStack) -> None:
     """See [Note: recomputation]."""
 
-    def install(self) -> None:
-        checkpoint = torch.utils.checkpoint
-        self._frame_init = frame_init = checkpoint._CheckpointFrame.__init__
-        self._forward = forward = checkpoint.CheckpointFunction.forward
+    @around(torch.utils.checkpoint._CheckpointFrame, "__init__", undo)
+    def init(frame_init: Any, frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        frame_init(frame, _as_recomputation(recompute_fn), *args, **kwargs)
 
-        def init(frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-            frame_init(frame, _as_recomputation(recompute_fn), *args, **kwargs)
-
-        def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
-            outputs = forward(ctx, run_function, *args)
-            ctx.run_function = _as_recomputation(ctx.run_function)
-            return outputs
-
-        checkpoint._CheckpointFrame.__init__ = init
-        checkpoint.CheckpointFunction.forward = staticmethod(forward_of_reentrant)
-
-    def remove(self) -> None:
-        torch.utils.checkpoint._CheckpointFrame.__init__ = self._frame_init
-        torch.utils.checkpoint.CheckpointFunction.forward = staticmethod(self._forward)
+    @around(torch.utils.checkpoint.CheckpointFunction, "forward", undo)
+    def forward_of_reentrant(forward: Any, ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+        outputs = forward(ctx, run_function, *args)
+        ctx.run_function = _as_recomputation(ctx.run_function)
+        return outputs
 
 
 # -- modules -------------------------------------------------------------------------------------------------------------
@@ -236,7 +228,7 @@ class Hooks:
         self._suspended = 0
         self._modules = _ModuleCalls()
         self._handles: list[Any] = []
-        self._checkpoints = _Checkpoints()
+        self._checkpoints = ExitStack()
 
     def guard_with(self, defects: Defects | None) -> None:
         """From now on, exceptions of hooks do not reach the script."""
@@ -252,7 +244,7 @@ class Hooks:
                 register_optimizer_step_pre_hook(functools.partial(self._guarded, _steps.begin)),
                 register_optimizer_step_post_hook(functools.partial(self._guarded, _steps.end)),
             ]
-            self._checkpoints.install()
+            _observe_checkpoints(self._checkpoints)
             if not self._suspended:
                 self._modules.install()
 
@@ -295,7 +287,7 @@ class Hooks:
             for handle in self._handles:
                 handle.remove()
             self._handles = []
-            self._checkpoints.remove()
+            self._checkpoints.close()
         _steps.clear()
 
     def forget(self) -> None:

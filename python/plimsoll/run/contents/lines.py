@@ -42,11 +42,12 @@ class Line(NamedTuple):
 
 NO_FRAME = Line("", 0, "no Python frame")
 
-_RUN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # plimsoll/run
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OWN = (os.path.join(_PACKAGE, "run", ""), os.path.join(_PACKAGE, "wrapping.py"))  # of frames that are never reported
 
 
 def _library_folders() -> list[str]:
-    folders = [os.path.dirname(_RUN_FOLDER)]
+    folders = [_PACKAGE]
     folders += [path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib")]
     try:
         folders += [*site.getsitepackages(), site.getusersitepackages()]
@@ -122,7 +123,7 @@ def user_line(frame: FrameType | None) -> Line | None:
         runs(code.co_filename)
         if is_user_file(code.co_filename):
             return Line(code.co_filename, frame.f_lineno, code.co_name)
-        if innermost is None and not code.co_filename.startswith(_RUN_FOLDER + os.sep):
+        if innermost is None and not code.co_filename.startswith(_OWN):
             innermost = Line(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return innermost
@@ -145,7 +146,7 @@ def user_line_of_trace(frames: Sequence[dict[str, Any]]) -> Line | None:
         if is_user_file(frame["filename"]):
             return Line(frame["filename"], frame["line"], frame["name"])
     for frame in frames:
-        if _is_python(frame["filename"]) and not frame["filename"].startswith(_RUN_FOLDER + os.sep):
+        if _is_python(frame["filename"]) and not frame["filename"].startswith(_OWN):
             return Line(frame["filename"], frame["line"], frame["name"])
     return None
 

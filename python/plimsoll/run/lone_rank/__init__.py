@@ -7,8 +7,8 @@ peers:
 ========================  ==============================================================================================
 stores                    ``store.py``: answers for a peer that would set a key
 gloo                      ``cpu_backend.py``: no connections; in CPU collectives, peers hold this rank's values
-reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on
-DDP on the CPU            ``cpu_ddp.py``: the mean of a gradient over peers is the gradient
+reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on; the mean of
+                          a gradient of DDP is the gradient
 object collectives        ``objects.py``: torch's device tensors, with the objects of this process
 DDP's agreement on sizes  ``ddp_agreement.py``: a broadcast or gather returns the values that this rank sent
 distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
@@ -25,6 +25,8 @@ This package never saves device memory: it makes each allocation that torch make
 """
 
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 __all__ = ["install", "script_ended"]
@@ -47,7 +49,7 @@ def install() -> None:
     from plimsoll.run.lone_rank import (
         checkpoint,
         cpu_backend,
-        cpu_ddp,
+        cpu_reductions,
         ddp_agreement,
         fsdp1_state,
         objects,
@@ -58,18 +60,27 @@ def install() -> None:
     )
     from plimsoll.run.torch_patches.after_import import after_import
 
-    replacements: dict[str, Any] = {}
-    replacements.update(store.replacements())
-    replacements.update(cpu_backend.replacements())
-    replacements.update(objects.replacements())
-    replacements.update(ddp_agreement.replacements())
-    replacements.update(watchdog_works.replacements())
-    _rebind(replacements)
-    after_import.call("torch.nn.parallel.distributed", cpu_ddp.replace_in)
-    checkpoint.install()
-    fsdp1_state.install()
-    parameter_shards.install()
-    pipelining.install()
+    _rebind(
+        store.replacements()
+        | cpu_backend.replacements()
+        | objects.replacements()
+        | ddp_agreement.replacements()
+        | watchdog_works.replacements()
+    )
+    changes: dict[str, Callable[[ModuleType], None]] = {
+        "torch.nn.parallel.distributed": cpu_reductions.change_ddp,
+        "torch.distributed.checkpoint.default_planner": checkpoint.change_planner,
+        "torch.distributed.checkpoint.utils": checkpoint.change_utils,
+        "torch.distributed.fsdp._optim_utils": fsdp1_state.change_utils,
+        "torch.distributed.fsdp.fully_sharded_data_parallel": fsdp1_state.change_fsdp,
+        "torch.distributed.fsdp._fully_shard._fsdp_param": parameter_shards.make_shards_on_access,
+        "torch.distributed._composable.fsdp._fsdp_param": parameter_shards.make_shards_on_access,  # torch 2.5
+        "torch.distributed.tensor.placement_types": parameter_shards.count_one_rank,
+        "torch.distributed.pipelining.stage": pipelining.change_stages,
+        "torch.distributed.pipelining.schedules": pipelining.change_schedules,
+    }
+    for module, change in changes.items():
+        after_import.call(module, change)
 
 
 def script_ended() -> None:

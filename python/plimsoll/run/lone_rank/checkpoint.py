@@ -9,13 +9,12 @@ returns None, because the metadata of the whole checkpoint does not exist there.
 """
 
 import dataclasses
-import functools
 import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from plimsoll.run.torch_patches.after_import import after_import
+from plimsoll.wrapping import around
 
 
 class _Planning(threading.local):
@@ -27,11 +26,9 @@ class _Planning(threading.local):
 _planning = _Planning()
 
 
-def _planner_imported(planner: ModuleType) -> None:
-    dedup, validate = planner.dedup_save_plans, planner._validate_global_plan
-
-    @functools.wraps(dedup)
-    def keep_own(all_plans: list[Any], *args: Any, **options: Any) -> list[Any]:
+def change_planner(planner: ModuleType) -> None:
+    @around(planner, "dedup_save_plans")
+    def keep_own(dedup: Any, all_plans: list[Any], *args: Any, **options: Any) -> list[Any]:
         if len(all_plans) == 1:
             return dedup(all_plans, *args, **options)
         return [
@@ -39,14 +36,11 @@ def _planner_imported(planner: ModuleType) -> None:
             for rank, plan in enumerate(all_plans)
         ]
 
-    @functools.wraps(validate)
-    def accept(global_plan: list[Any], metadata: Any) -> Any:
+    @around(planner, "_validate_global_plan")
+    def accept(validate: Any, global_plan: list[Any], metadata: Any) -> Any:
         if len(global_plan) > 1:  # An empty plan is valid: get this version's form of that answer.
             metadata = dataclasses.replace(metadata, state_dict_metadata={})
         return validate(global_plan, metadata)
-
-    setattr(planner, "dedup_save_plans", keep_own)
-    setattr(planner, "_validate_global_plan", accept)
 
 
 class _Kept:
@@ -66,33 +60,22 @@ class _Kept:
         return self.value
 
 
-def _utils_imported(utils: ModuleType) -> None:
-    wrapper = utils._DistWrapper
-    reduce_scatter, all_reduce = wrapper.reduce_scatter, wrapper.all_reduce
-
-    @functools.wraps(reduce_scatter)
-    def lone_reduce_scatter(self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Callable[..., Any]) -> Any:
+def change_utils(utils: ModuleType) -> None:
+    @around(utils._DistWrapper, "reduce_scatter")
+    def reduce_scatter(original: Any, self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Any) -> Any:
         _planning.rank = self.get_rank()
         kept = _Kept(map_fun)
-        result = reduce_scatter(self, step, kept, reduce_fun)
+        result = original(self, step, kept, reduce_fun)
         if self.is_coordinator:
             return result
         if kept.error is not None:
             raise kept.error
         return reduce_fun([kept.value] * self.get_world_size())[self.get_rank()]
 
-    @functools.wraps(all_reduce)
-    def lone_all_reduce(self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Callable[..., Any]) -> Any:
+    @around(utils._DistWrapper, "all_reduce")
+    def all_reduce(original: Any, self: Any, step: str, map_fun: Callable[[], Any], reduce_fun: Any) -> Any:
         kept = _Kept(map_fun)
-        result = all_reduce(self, step, kept, reduce_fun)
+        result = original(self, step, kept, reduce_fun)
         if not self.is_coordinator and kept.error is not None:
             raise kept.error
         return result
-
-    wrapper.reduce_scatter = lone_reduce_scatter
-    wrapper.all_reduce = lone_all_reduce
-
-
-def install() -> None:
-    after_import.call("torch.distributed.checkpoint.default_planner", _planner_imported)
-    after_import.call("torch.distributed.checkpoint.utils", _utils_imported)

@@ -3,8 +3,6 @@
 torch's FakeProcessGroup answers from the rank's own input, and replaces ProcessGroupGloo. Its answers are those of peers with this
 rank's values: ``all_gather`` and ``gather`` give the input in every slot, ``broadcast`` and a receive leave the tensor unchanged,
 ``scatter`` from this rank gives its own part. FakeProcessGroup does not reduce: see `cpu_reductions.py`.
-
-DistributedDataParallel around a module on the CPU needs more than FakeProcessGroup has: see `cpu_ddp.py`.
 """
 
 from types import SimpleNamespace

@@ -12,12 +12,15 @@ BXOR                   the same if the group's size is odd, else zeros
 its input. This covers collectives that Python calls on a group with the CPU backend gloo.
 """
 
-import functools
+import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d
+
+from plimsoll.wrapping import around
 
 _Op = distributed_c10d.ReduceOp
 
@@ -41,13 +44,13 @@ def _answer(output: torch.Tensor, mine: torch.Tensor, op: Any, size: int) -> Non
             output.copy_(answer.reshape(output.shape))
 
 
-def has_gloo(group: Any) -> bool:
+def _has_gloo(group: Any) -> bool:
     """True if the group's CPU backend is gloo."""
     return "cpu:gloo" in str(distributed_c10d._world.pg_backend_config.get(group, ""))
 
 
 def _is_ours(group: Any, tensor: Any) -> bool:
-    return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" and has_gloo(group)
+    return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" and _has_gloo(group)
 
 
 def _op_of(arguments: tuple[Any, ...], options: Any) -> Any:
@@ -83,17 +86,6 @@ def _reduce_scatter(group: Any, arguments: tuple[Any, ...], op: Any) -> None:
             _answer(output, mine, op, size)
 
 
-def _then(collective: Callable[..., Any], answer: Callable[..., None]) -> Callable[..., Any]:
-    @functools.wraps(collective)
-    def call(group: Any, *arguments: Any, **options: Any) -> Any:
-        work = collective(group, *arguments, **options)
-        if arguments:
-            answer(group, arguments, _op_of(arguments, options))
-        return work
-
-    return call
-
-
 _ANSWERS = {
     "allreduce": _all_reduce,
     "allreduce_coalesced": _all_reduce,
@@ -107,7 +99,50 @@ _ANSWERS = {
 
 
 def install() -> None:
-    group = distributed_c10d.ProcessGroup
     for name, answer in _ANSWERS.items():
-        if hasattr(group, name):
-            setattr(group, name, _then(getattr(group, name), answer))
+        if hasattr(distributed_c10d.ProcessGroup, name):
+            _answer_after(name, answer)
+
+
+def _answer_after(name: str, answer: Callable[..., None]) -> None:
+    @around(distributed_c10d.ProcessGroup, name)
+    def call(collective: Any, group: Any, *arguments: Any, **options: Any) -> Any:
+        work = collective(group, *arguments, **options)
+        if arguments:
+            answer(group, arguments, _op_of(arguments, options))
+        return work
+
+
+# -- DistributedDataParallel around a module on the CPU ----------------------------------------------------------------
+
+
+class _Thread(threading.local):
+    constructs = False
+
+
+_thread = _Thread()
+
+
+def _mean(state: Any, bucket: Any) -> "torch.futures.Future[torch.Tensor]":
+    mean: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    mean.set_result(bucket.buffer())
+    return mean
+
+
+def change_ddp(parallel: ModuleType) -> None:
+    """DDP's reducer needs the mean of the gradients, which is the content of the bucket. Its logger needs gloo's threads."""
+
+    @around(torch.distributed.Logger, "set_construction_data_and_log")
+    def note_construction(note: Any, self: Any, *args: Any, **options: Any) -> None:
+        if not _thread.constructs:
+            note(self, *args, **options)
+
+    @around(parallel.DistributedDataParallel, "_ddp_init_helper")
+    def init_helper(init: Any, self: Any, *args: Any, **options: Any) -> None:
+        _thread.constructs = self.device_type == "cpu" and _has_gloo(self.process_group)
+        try:
+            init(self, *args, **options)
+            if _thread.constructs:
+                torch.distributed._register_comm_hook(self.reducer, None, _mean)
+        finally:
+            _thread.constructs = False

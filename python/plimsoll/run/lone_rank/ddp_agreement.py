@@ -5,9 +5,7 @@ calls a dispatch mode stores the values that the host copied to the device. Ever
 hold the same values, and read-backs return them. All operations run too, so device memory does not change.
 """
 
-import functools
 import weakref
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plimsoll.run.lone_rank import watchdog_works
+from plimsoll.wrapping import replace, wrapper
 
 _aten = torch.ops.aten
 
@@ -77,13 +76,10 @@ class SameValues(TorchDispatchMode):
         return sent.contents[first : first + tensor.numel()].reshape(tensor.shape)
 
 
-def _with_agreement(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with SameValues():
-            return function(*args, **kwargs)
-
-    return call
+@wrapper
+def _with_agreement(function: Any, *args: Any, **kwargs: Any) -> Any:
+    with SameValues():
+        return function(*args, **kwargs)
 
 
 # The number of rebuild requests per reducer.
@@ -91,35 +87,23 @@ _asked: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 _LAST_WAIT = 8  # A reducer that has not rebuilt its buckets by then (unused parameters) never does.
 
 
-def _free_reduced_buckets(reducer: Any) -> None:
-    """Waits until torch's NCCL watchdog has seen that all collectives are complete.
-
-    The watchdog, which runs ten times a second, drops the last reference to a bucket that DDP has reduced. A step on the pretend
-    GPU is shorter than that. So without this wait it would be random whether the first bucket and DDP's initial broadcast
-    are still allocated when the new buckets are.
-    """
+@wrapper
+def _rebuilding(rebuild: Any, reducer: Any) -> bool:
+    watchdog_works.forward_begins()
     asked = _asked[reducer] = _asked.get(reducer, 0) + 1
-    if asked > _LAST_WAIT:
-        return
-    watchdog_works.wait_for_watchdogs()
-
-
-def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    @functools.wraps(rebuild)
-    def call(reducer: Any) -> bool:
-        watchdog_works.forward_begins()
-        _free_reduced_buckets(reducer)
-        with SameValues():
-            rebuilt = rebuild(reducer)
-        if rebuilt:
-            _asked[reducer] = _LAST_WAIT
-        return rebuilt
-
-    return call
+    if asked <= _LAST_WAIT:
+        # The watchdog, which runs ten times a second, drops the last reference to a bucket that DDP has reduced. A step on the
+        # pretend GPU is shorter. Without this wait it would be random whether the first bucket and DDP's initial broadcast are
+        # still allocated when the new buckets are.
+        watchdog_works.wait_for_watchdogs()
+    with SameValues():
+        rebuilt: bool = rebuild(reducer)
+    if rebuilt:
+        _asked[reducer] = _LAST_WAIT
+    return rebuilt
 
 
 def replacements() -> dict[str, Any]:
-    reducer = _distributed_c10d.Reducer
-    setattr(reducer, "_rebuild_buckets", _rebuilding(reducer._rebuild_buckets))
+    replace(_distributed_c10d.Reducer, "_rebuild_buckets", _rebuilding)
     verify = "_verify_params_across_processes"
     return {verify: _with_agreement(getattr(_distributed_c10d, verify))}

@@ -24,10 +24,7 @@ import torch
 import torch.distributed as dist
 
 from plimsoll.run.lone_rank import objects
-from plimsoll.run.torch_patches.after_import import after_import
-
-_OPTIM_UTILS = "torch.distributed.fsdp._optim_utils"
-_FSDP = "torch.distributed.fsdp.fully_sharded_data_parallel"
+from plimsoll.wrapping import around, replace, wrapper
 
 
 class _Loaded(NamedTuple):
@@ -102,40 +99,36 @@ def _names_at_peers(parameters: list[_Named], units: dict[str, Any]) -> list[_Na
     return found
 
 
-def _mapping_keys(utils: ModuleType, map_keys: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(map_keys)
-    def call(
-        optim_state_dict: dict[str, Any],
-        group: Any,
-        param_key_to_param: dict[Any, Any],
-        param_to_fqns: dict[Any, list[str]],
-        fqn_to_fsdp_param_info: dict[str, Any],
-        merge_keys: bool = False,
-    ) -> Any:
-        units, has_state = fqn_to_fsdp_param_info, optim_state_dict["state"]
-        parameters = [_Named(tuple(param_to_fqns[p]), key in has_state) for key, p in param_key_to_param.items()]
+def _map_keys(
+    utils: ModuleType,
+    map_keys: Any,
+    optim_state_dict: dict[str, Any],
+    group: Any,
+    param_key_to_param: dict[Any, Any],
+    param_to_fqns: dict[Any, list[str]],
+    fqn_to_fsdp_param_info: dict[str, Any],
+    merge_keys: bool = False,
+) -> Any:
+    units, has_state = fqn_to_fsdp_param_info, optim_state_dict["state"]
+    parameters = [_Named(tuple(param_to_fqns[p]), key in has_state) for key, p in param_key_to_param.items()]
 
-        def key_of(parameter: _Named) -> Any:
-            return utils._OptimStateKey(parameter.names, parameter.names[0] in units)
+    def key_of(parameter: _Named) -> Any:
+        return utils._OptimStateKey(parameter.names, parameter.names[0] in units)
 
-        def gathered(mine: list[Any]) -> list[list[Any]]:
-            ranks = [[key for key in mine if not key.is_fsdp_managed] for _ in range(dist.get_world_size(group))]
-            managed = [key for key in mine if key.is_fsdp_managed]
-            for key in managed + [key_of(parameter) for parameter in _names_at_peers(parameters, units)]:
-                unit = units[key.unflat_param_names[0]]
-                for rank, _ in _held_by_ranks(unit, key.unflat_param_names[0]):
-                    for replica in ranks[rank :: unit.state.world_size]:
-                        replica.append(key)
-            ranks[dist.get_rank(group)] = mine
-            return ranks
+    def gathered(mine: list[Any]) -> list[list[Any]]:
+        ranks = [[key for key in mine if not key.is_fsdp_managed] for _ in range(dist.get_world_size(group))]
+        managed = [key for key in mine if key.is_fsdp_managed]
+        for key in managed + [key_of(parameter) for parameter in _names_at_peers(parameters, units)]:
+            unit = units[key.unflat_param_names[0]]
+            for rank, _ in _held_by_ranks(unit, key.unflat_param_names[0]):
+                for replica in ranks[rank :: unit.state.world_size]:
+                    replica.append(key)
+        ranks[dist.get_rank(group)] = mine
+        return ranks
 
-        at_rank_0 = [key_of(parameter) for parameter in parameters if parameter.has_state]
-        with objects.peers_have(gathered=gathered, broadcast=[at_rank_0]):
-            return map_keys(
-                optim_state_dict, group, param_key_to_param, param_to_fqns, fqn_to_fsdp_param_info, merge_keys
-            )
-
-    return call
+    at_rank_0 = [key_of(parameter) for parameter in parameters if parameter.has_state]
+    with objects.peers_have(gathered=gathered, broadcast=[at_rank_0]):
+        return map_keys(optim_state_dict, group, param_key_to_param, param_to_fqns, units, merge_keys)
 
 
 # -- kinds and sizes of state --------------------------------------------------------------------------------------------
@@ -160,49 +153,41 @@ def _is_empty(info: Any) -> bool:
     return not (info.tensors or info.scalar_tensors or info.non_tensors)
 
 
-def _asking_for_kinds(utils: ModuleType, all_gather: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(all_gather)
-    def call(fsdp_state: Any, input_states: dict[str, Any]) -> Any:
-        unit = _now.units.get(next(iter(input_states), ""))
-        if unit is None:
-            return all_gather(fsdp_state, input_states)
-        states: list[dict[str, Any]] = [*input_states.values(), *_now.state.values()]
-        model = next(filter(None, states), {})
+def _gather_kinds(utils: ModuleType, all_gather: Any, fsdp_state: Any, input_states: dict[str, Any]) -> Any:
+    unit = _now.units.get(next(iter(input_states), ""))
+    if unit is None:
+        return all_gather(fsdp_state, input_states)
+    states: list[dict[str, Any]] = [*input_states.values(), *_now.state.values()]
+    model = next(filter(None, states), {})
 
-        def gathered(mine: dict[str, Any]) -> list[dict[str, Any]]:
-            ranks = [dict.fromkeys(mine, utils.StateInfo({}, {}, {})) for _ in range(fsdp_state.world_size)]
-            for name, info in mine.items():
-                if _is_empty(info) and not _is_held(unit, name):
-                    info = _kinds(utils, model)
-                if _is_empty(info):
-                    continue
-                for rank, numel in _held_by_ranks(unit, name):
-                    tensors = {
-                        kind: utils._PosDimTensorInfo(torch.Size([numel]), tensor.dtype)
-                        for kind, tensor in info.tensors.items()
-                    }
-                    ranks[rank][name] = utils.StateInfo(tensors, info.scalar_tensors, info.non_tensors)
-            ranks[fsdp_state.rank] = mine
-            return ranks
+    def gathered(mine: dict[str, Any]) -> list[dict[str, Any]]:
+        ranks = [dict.fromkeys(mine, utils.StateInfo({}, {}, {})) for _ in range(fsdp_state.world_size)]
+        for name, info in mine.items():
+            if _is_empty(info) and not _is_held(unit, name):
+                info = _kinds(utils, model)
+            if _is_empty(info):
+                continue
+            for rank, numel in _held_by_ranks(unit, name):
+                tensors = {
+                    kind: utils._PosDimTensorInfo(torch.Size([numel]), tensor.dtype)
+                    for kind, tensor in info.tensors.items()
+                }
+                ranks[rank][name] = utils.StateInfo(tensors, info.scalar_tensors, info.non_tensors)
+        ranks[fsdp_state.rank] = mine
+        return ranks
 
-        with objects.peers_have(gathered=gathered):
-            return all_gather(fsdp_state, input_states)
-
-    return call
+    with objects.peers_have(gathered=gathered):
+        return all_gather(fsdp_state, input_states)
 
 
-def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(convert)
-    def call(
-        keys: Any, param_keys: Any, units: dict[str, Any], state: dict[Any, Any], *args: Any, **options: Any
-    ) -> Any:
-        _now.units, _now.state = units, state
-        try:
-            return convert(keys, param_keys, units, state, *args, **options)
-        finally:
-            _now.units, _now.state = {}, {}
-
-    return call
+def _convert(
+    convert: Any, keys: Any, param_keys: Any, units: dict[str, Any], state: dict[Any, Any], *args: Any, **options: Any
+) -> Any:
+    _now.units, _now.state = units, state
+    try:
+        return convert(keys, param_keys, units, state, *args, **options)
+    finally:
+        _now.units, _now.state = {}, {}
 
 
 # -- state that rank 0 read ----------------------------------------------------------------------------------------------------------
@@ -236,59 +221,48 @@ def _whole_state(utils: ModuleType, loaded: _Loaded) -> dict[str, Any]:
     return {"state": state, "param_groups": utils._unflatten_param_groups(own, parameters, names_of)}
 
 
-def _receiving(utils: ModuleType, broadcast: Callable[..., Any]) -> Callable[..., Any]:
+def _receive(utils: ModuleType, broadcast: Any, fsdp_state: Any, optim_state: dict[str, Any], group: Any) -> Any:
     def as_sent(value: torch.Tensor) -> Any:
         return value.cpu() if value.dim() == 0 else utils._PosDimTensorInfo(value.shape, value.dtype)
 
-    @functools.wraps(broadcast)
-    def call(fsdp_state: Any, optim_state: dict[str, Any], group: Any) -> Any:
-        loaded = _now.loaded
-        if loaded is None or dist.get_rank(group) == 0:
-            return broadcast(fsdp_state, optim_state, group=group)
-        if "state" in loaded.given:
-            sent = utils.tree_map_only(torch.Tensor, as_sent, loaded.given)
-        else:
-            sent = _whole_state(utils, loaded)
-        with objects.peers_have(broadcast=[sent]):
-            return broadcast(fsdp_state, optim_state, group=group)
-
-    return call
-
-
-def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(load)
-    def call(
-        optim_state_dict: dict[str, Any], model: Any, optim_input: Any = None, optim: Any = None, **options: Any
-    ) -> Any:
-        _now.loaded = _Loaded(optim_state_dict or {}, model, optim)
-        try:
-            return load(optim_state_dict, model, optim_input, optim, **options)
-        finally:
-            _now.loaded = None
-
-    return call
+    loaded = _now.loaded
+    if loaded is None or dist.get_rank(group) == 0:
+        return broadcast(fsdp_state, optim_state, group=group)
+    if "state" in loaded.given:
+        sent = utils.tree_map_only(torch.Tensor, as_sent, loaded.given)
+    else:
+        sent = _whole_state(utils, loaded)
+    with objects.peers_have(broadcast=[sent]):
+        return broadcast(fsdp_state, optim_state, group=group)
 
 
 # -- patches ----------------------------------------------------------------------------------------------------------------
 
 
-def _utils_imported(utils: ModuleType) -> None:
-    replacements: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-        "_map_param_key_to_optim_keys": functools.partial(_mapping_keys, utils),
-        "_allgather_state_info": functools.partial(_asking_for_kinds, utils),
-        "_convert_state_with_orig_params": _converting,
-        "_broadcast_processed_state": functools.partial(_receiving, utils),
+def change_utils(utils: ModuleType) -> None:
+    calls: dict[str, Callable[..., Any]] = {
+        "_map_param_key_to_optim_keys": functools.partial(_map_keys, utils),
+        "_allgather_state_info": functools.partial(_gather_kinds, utils),
+        "_convert_state_with_orig_params": _convert,
+        "_broadcast_processed_state": functools.partial(_receive, utils),
     }
-    if all(hasattr(utils, name) for name in replacements):  # of torch 2.5 to 2.13
-        for name, replaced in replacements.items():
-            setattr(utils, name, replaced(getattr(utils, name)))
+    if all(hasattr(utils, name) for name in calls):  # of torch 2.5 to 2.13
+        for name, call in calls.items():
+            replace(utils, name, wrapper(call))
 
 
-def _fsdp_imported(fsdp: ModuleType) -> None:
-    wrapper = fsdp.FullyShardedDataParallel
-    wrapper._optim_state_dict_to_load_impl = staticmethod(_loading(wrapper._optim_state_dict_to_load_impl))
-
-
-def install() -> None:
-    after_import.call(_OPTIM_UTILS, _utils_imported)
-    after_import.call(_FSDP, _fsdp_imported)
+def change_fsdp(fsdp: ModuleType) -> None:
+    @around(fsdp.FullyShardedDataParallel, "_optim_state_dict_to_load_impl")
+    def load(
+        original: Any,
+        optim_state_dict: dict[str, Any],
+        model: Any,
+        optim_input: Any = None,
+        optim: Any = None,
+        **options: Any,
+    ) -> Any:
+        _now.loaded = _Loaded(optim_state_dict or {}, model, optim)
+        try:
+            return original(optim_state_dict, model, optim_input, optim, **options)
+        finally:
+            _now.loaded = None

@@ -6,7 +6,6 @@ parameters of an 8B model, torch makes millions of tensors, most of them empty, 
 A shard is a view, empty, or a list of indices on the CPU, so device allocations do not change.
 """
 
-import functools
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -14,14 +13,7 @@ from typing import Any
 import torch
 
 from plimsoll.run.torch_patches import garbage_collection
-from plimsoll.run.torch_patches.after_import import after_import
-
-_FSDP_PARAM = (
-    "torch.distributed.fsdp._fully_shard._fsdp_param",
-    "torch.distributed._composable.fsdp._fsdp_param",  # torch 2.5
-)
-_FUNCTION = "_chunk_with_empty"
-_PLACEMENTS = "torch.distributed.tensor.placement_types"
+from plimsoll.wrapping import around
 
 
 class Shards:
@@ -47,27 +39,18 @@ class Shards:
         return map(self.__getitem__, range(self._number))
 
 
-def install() -> None:
-    for name in _FSDP_PARAM:
-        after_import.call(name, _make_shards_on_access)
-    after_import.call(_PLACEMENTS, _count_one_rank)
-
-
-def _make_shards_on_access(module: ModuleType) -> None:
-    chunk_with_empty = getattr(module, _FUNCTION, None)
-    if chunk_with_empty is None:
+def make_shards_on_access(module: ModuleType) -> None:
+    if not hasattr(module, "_chunk_with_empty"):
         return
 
-    @functools.wraps(chunk_with_empty)
-    def make_on_access(tensor: torch.Tensor, num_chunks: int, dim: int) -> Any:
+    @around(module, "_chunk_with_empty")
+    def make_on_access(chunk_with_empty: Any, tensor: torch.Tensor, num_chunks: int, dim: int) -> Any:
         # A subclass may not split by `narrow`; and torch raises its own error for invalid arguments.
         is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
         if is_plain and num_chunks > 0 and tensor.dim() > 0 and tensor.size(dim) > 0:
             garbage_collection.make_up_for(num_chunks)
             return Shards(tensor, num_chunks, dim)
         return chunk_with_empty(tensor, num_chunks, dim=dim)
-
-    setattr(module, _FUNCTION, make_on_access)
 
 
 def strided_shard_ranges(size: int, split_factor: int, number: int, which: int) -> list[range]:
@@ -87,21 +70,19 @@ def _makes_plain_indices() -> bool:
     return not has_mode and torch._C._get_default_device() == "cpu"
 
 
-def _count_one_rank(placements: ModuleType) -> None:
+def count_one_rank(placements: ModuleType) -> None:
     modes = getattr(placements, "_StridedShardOffsetMode", None)  # of torch 2.13
     if modes is None:
         return
-    strided_shard = placements._StridedShard
-    size_and_offset = strided_shard.local_shard_size_and_offset
 
-    @functools.wraps(size_and_offset)
-    def count_one_rank(
-        self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST
+    @around(placements._StridedShard, "local_shard_size_and_offset")
+    def size_and_offset(
+        original: Any, self: Any, curr_local_size: Any, num_chunks: Any, rank: Any, offset_mode: Any = modes.FIRST
     ) -> Any:
         numbers = (curr_local_size, self.split_factor, num_chunks, rank)
         are_plain = _makes_plain_indices() and all(type(number) is int for number in numbers)
         if not (are_plain and curr_local_size >= 0 and self.split_factor > 0 and 0 <= rank < num_chunks):
-            return size_and_offset(self, curr_local_size, num_chunks, rank, offset_mode)
+            return original(self, curr_local_size, num_chunks, rank, offset_mode)
         ranges = strided_shard_ranges(*numbers)
         size = sum(map(len, ranges))
         mode = modes(offset_mode)
@@ -110,5 +91,3 @@ def _count_one_rank(placements: ModuleType) -> None:
         if mode is modes.ALL:
             return size, [index for one in ranges for index in one]
         return size, next((one.start for one in ranges if one), -1)
-
-    strided_shard.local_shard_size_and_offset = count_one_rank

@@ -13,7 +13,6 @@ In all other cases a stage cannot run alone, and the error says what to do.
 """
 
 import dataclasses
-import functools
 import os
 import pickle
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch.distributed as dist
 
-from plimsoll.run.torch_patches.after_import import after_import
+from plimsoll.wrapping import around
 
 
 class _SentOn(NamedTuple):
@@ -74,17 +73,16 @@ def _with_grad(meta: Any, requires_grad: bool) -> Any:
     return dataclasses.replace(meta, requires_grad=requires_grad and meta.dtype.is_floating_point)
 
 
-def _stage_imported(module: ModuleType) -> None:
-    stage_type = module.PipelineStage
-    if hasattr(stage_type, "_recv_meta"):
-        _answer_for_neighbours(module, stage_type)
-    elif hasattr(stage_type, "_shape_inference"):  # Before torch 2.13, stages with input_args need no metadata.
-        _refuse_to_ask(stage_type)
+def change_stages(module: ModuleType) -> None:
+    if hasattr(module.PipelineStage, "_recv_meta"):
+        _answer_for_neighbours(module, module.PipelineStage)
+    elif hasattr(
+        module.PipelineStage, "_shape_inference"
+    ):  # Before torch 2.13, stages with input_args need no metadata.
+        _refuse_to_ask(module.PipelineStage)
 
 
 def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
-    infer, send = stage_type._forward_metadata_inference, stage_type._send_meta
-
     def inputs(stage: Any) -> tuple[Any, ...]:
         given = stage._user_meta.inputs
         sent_on = _sent_on.get(_pipeline_of(stage)) or _saved_by_earlier_run(stage.num_stages)
@@ -107,44 +105,36 @@ def _answer_for_neighbours(module: ModuleType, stage_type: Any) -> None:
         dist.recv_object_list([answer], src=source, group=self.group, device=self.device, use_batch=True)
         return answer
 
-    @functools.wraps(send)
-    def send_and_keep(self: Any, meta: Any, dst_stage: int) -> None:
+    @around(stage_type, "_send_meta")
+    def send_and_keep(send: Any, self: Any, meta: Any, dst_stage: int) -> None:
         if dst_stage > self.stage_index:
             sent = _sent_on[_pipeline_of(self)] = _SentOn(self.stage_index, meta.forward_metas)
             if self.is_first:
                 _save_for_later_runs(sent, self.num_stages)
         send(self, meta, dst_stage)
 
-    @functools.wraps(infer)
-    def infer_noting_backward(self: Any, args: Any, kwargs: Any = None, has_backward: bool = False) -> Any:
+    @around(stage_type, "_forward_metadata_inference")
+    def infer_noting_backward(infer: Any, self: Any, args: Any, kwargs: Any = None, has_backward: bool = False) -> Any:
         self._lone_has_backward = has_backward
         return infer(self, args, kwargs, has_backward)
 
     stage_type._recv_meta = receive
-    stage_type._send_meta = send_and_keep
-    stage_type._forward_metadata_inference = infer_noting_backward
 
 
 def _refuse_to_ask(stage_type: Any) -> None:
-    infer = stage_type._shape_inference
-
-    @functools.wraps(infer)
-    def infer_or_refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+    @around(stage_type, "_shape_inference")
+    def infer_or_refuse(infer: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         if not self.is_first and self.stage_index_to_group_rank[self.stage_index - 1] != self.group_rank:
             _raise_unknown_inputs(self, RuntimeError)
         return infer(self, *args, **kwargs)
 
-    stage_type._shape_inference = infer_or_refuse
 
-
-def _schedules_imported(module: ModuleType) -> None:
-    schedule = module._PipelineSchedule
-    warm_up = getattr(schedule, "_warmup_p2p", None)
-    if warm_up is None:  # Before torch 2.13 the stages do not vote.
+def change_schedules(module: ModuleType) -> None:
+    if not hasattr(module._PipelineSchedule, "_warmup_p2p"):  # Before torch 2.13 the stages do not vote.
         return
 
-    @functools.wraps(warm_up)
-    def vote(self: Any, stages: Any, has_backward: bool, p2p_done: bool) -> None:
+    @around(module._PipelineSchedule, "_warmup_p2p")
+    def vote(warm_up: Any, self: Any, stages: Any, has_backward: bool, p2p_done: bool) -> None:
         warm_up(self, stages, has_backward, p2p_done)
         if not all(isinstance(stage, module.PipelineStage) for stage in stages):
             return
@@ -152,10 +142,3 @@ def _schedules_imported(module: ModuleType) -> None:
         asks = any(mode.needs_dynamic(stage._user_meta, has_backward) for stage in stages)
         for stage in stages:
             stage._inference_mode = mode.DYNAMIC if asks else mode.STATIC
-
-    schedule._warmup_p2p = vote
-
-
-def install() -> None:
-    after_import.call("torch.distributed.pipelining.stage", _stage_imported)
-    after_import.call("torch.distributed.pipelining.schedules", _schedules_imported)

@@ -11,13 +11,12 @@ script passes it to ``init_process_group``, the groups use it through a store th
   otherwise: flags to stop, or for a failed rank, are not set.
 """
 
-import functools
 import hashlib
 import inspect
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +24,7 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, distributed_c10d
 
 from plimsoll.run.settings import number_in_environment
+from plimsoll.wrapping import wrapper
 
 _NCCL_ID_BYTES = 128
 # The last part of a key under which ProcessGroupNCCL shares an id: the number of a communicator, two ranks (point to point),
@@ -228,19 +228,14 @@ _ENVIRONMENT = {
 }
 
 
-def _initialising(init_process_group: Callable[..., None]) -> Callable[..., None]:
-    signature = inspect.signature(init_process_group)
-
-    @functools.wraps(init_process_group)
-    def call(*args: Any, **options: Any) -> None:
-        given = signature.bind(*args, **options)
-        if given.arguments.get("store") is not None:
-            store, world_size = given.arguments["store"], given.arguments.get("world_size", -1)
-            given.arguments["store"] = _without_waiting(store, world_size)
-        os.environ.update(_ENVIRONMENT)
-        return init_process_group(*given.args, **given.kwargs)
-
-    return call
+@wrapper
+def _initialising(init_process_group: Any, *args: Any, **options: Any) -> None:
+    given = inspect.signature(init_process_group).bind(*args, **options)
+    if given.arguments.get("store") is not None:
+        store, world_size = given.arguments["store"], given.arguments.get("world_size", -1)
+        given.arguments["store"] = _without_waiting(store, world_size)
+    os.environ.update(_ENVIRONMENT)
+    init_process_group(*given.args, **given.kwargs)
 
 
 def replacements() -> dict[str, Any]:

@@ -15,33 +15,18 @@ still depends on the machine's speed. The groups of collectives are not distingu
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d
 
+from plimsoll.wrapping import around, replace, wrapper
+
 _COLLECTIVES = (
-    "allreduce",
-    "allreduce_coalesced",
-    "broadcast",
-    "reduce",
-    "allgather",
-    "_allgather_base",
-    "allgather_single",
-    "allgather_coalesced",
-    "gather",
-    "scatter",
-    "reduce_scatter",
-    "_reduce_scatter_base",
-    "reduce_scatter_single",
-    "alltoall",
-    "alltoall_base",
-    "barrier",
-    "send",
-    "recv",
-)
+    "allreduce allreduce_coalesced broadcast reduce allgather _allgather_base allgather_single allgather_coalesced gather"
+    " scatter reduce_scatter _reduce_scatter_base reduce_scatter_single alltoall alltoall_base barrier send recv"
+).split()
 # Their input is their output, so the output has all tensors of the work.
 _IN_PLACE = {int(getattr(getattr(_distributed_c10d, "OpType"), name)) for name in ("ALLREDUCE", "BROADCAST", "REDUCE")}
 
@@ -88,14 +73,11 @@ def wait_for_watchdogs() -> None:
                 pass
 
 
-def _then_note(collective: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(collective)
-    def call(*arguments: Any, **options: Any) -> Any:
-        result = collective(*arguments, **options)
-        collective_was_made()
-        return result
-
-    return call
+@wrapper
+def _then_note(collective: Any, *arguments: Any, **options: Any) -> Any:
+    result = collective(*arguments, **options)
+    collective_was_made()
+    return result
 
 
 @functools.cache
@@ -104,41 +86,34 @@ def _wrap_collectives() -> None:
     group = distributed_c10d.ProcessGroup
     for name in _COLLECTIVES:
         if hasattr(group, name):
-            setattr(group, name, _then_note(getattr(group, name)))
-    send_buffers = _then_note(torch.distributed._broadcast_coalesced)
+            replace(group, name, _then_note)
 
-    @functools.wraps(send_buffers)
-    def at_forward(*arguments: Any, **options: Any) -> Any:
+    @around(torch.distributed, "_broadcast_coalesced")
+    def at_forward(send_buffers: Any, *arguments: Any, **options: Any) -> Any:
         forward_begins()  # also a forward without gradients, in which DDP does not rebuild buckets
-        return send_buffers(*arguments, **options)
+        result = send_buffers(*arguments, **options)
+        collective_was_made()
+        return result
 
-    torch.distributed._broadcast_coalesced = at_forward
 
-
-def _waiting(get_future: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    @functools.wraps(get_future)
-    def call(work: Any) -> Any:
-        future = get_future(work)
-        if int(work._get_op_type()) not in _IN_PLACE:
-            _shelf.is_left_to_watchdog = True
-            return future
-        backward = torch._C._current_graph_task_id()
-        if backward != -1 and future.done():
-            _wrap_collectives()
-            _shelf.keep(future.value(), backward)
-        work.wait()
+@wrapper
+def _waiting(get_future: Any, work: Any) -> Any:
+    future = get_future(work)
+    if int(work._get_op_type()) not in _IN_PLACE:
+        _shelf.is_left_to_watchdog = True
         return future
+    backward = torch._C._current_graph_task_id()
+    if backward != -1 and future.done():
+        _wrap_collectives()
+        _shelf.keep(future.value(), backward)
+    work.wait()
+    return future
 
-    return call
 
-
-def _note_cpp_hook(register: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(register)
-    def call(*arguments: Any) -> Any:
-        _shelf.has_hook_in_cpp = _shelf.is_left_to_watchdog = True
-        return register(*arguments)
-
-    return call
+@wrapper
+def _note_cpp_hook(register: Any, *arguments: Any) -> Any:
+    _shelf.has_hook_in_cpp = _shelf.is_left_to_watchdog = True
+    return register(*arguments)
 
 
 def _works_keep_tensors() -> bool:
@@ -150,7 +125,6 @@ def _works_keep_tensors() -> bool:
 def replacements() -> dict[str, Any]:
     if not _works_keep_tensors():
         return {}
-    work = _distributed_c10d.Work
-    setattr(work, "get_future", _waiting(work.get_future))
+    replace(_distributed_c10d.Work, "get_future", _waiting)
     register = "_register_builtin_comm_hook"
     return {register: _note_cpp_hook(getattr(_distributed_c10d, register))}

@@ -19,8 +19,9 @@ from plimsoll.run.attribution import Attribution
 from plimsoll.run.observe.hooks import Hooks
 from plimsoll.run.observe.phases import Timeline
 from plimsoll.run.torch_patches.after_import import after_import
+from plimsoll.wrapping import around
 
-_OWN = ("plimsoll.run", "plimsoll.trackers")
+_OWN = ("plimsoll.run", "plimsoll.trackers", "plimsoll.wrapping")
 
 
 class Compiled:
@@ -112,19 +113,16 @@ class Compiled:
         original = optimized_module.__dict__.get("__call__")
         if original is None:
             return
-        hooks = self._hooks
 
-        back_to_eager, attribution = self._back_to_eager, self._attribution
-
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.forward_begins()
-            attribution.compiled_model_called(self._orig_mod)
-            attribution.compiled_code_entered()
+        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+            self._hooks.forward_begins()
+            self._attribution.compiled_model_called(model._orig_mod)
+            self._attribution.compiled_code_entered()
             try:
-                return original(self, *args, **kwargs)
+                return original(model, *args, **kwargs)
             finally:
-                attribution.compiled_code_left()
-                back_to_eager()
+                self._attribution.compiled_code_left()
+                self._back_to_eager()
 
         call.__name__ = "__call__"
         eval_frame.skip_code(call.__code__)
@@ -132,15 +130,14 @@ class Compiled:
 
     def _wrap_compile_in_place(self, modules: Any) -> None:
         """model.compile() stores the compiled callable in the model."""
-        original, attribution = modules.Module.compile, self._attribution
 
-        @functools.wraps(original)
-        def compile_in_place(model: Any, *args: Any, **kwargs: Any) -> None:
+        @around(modules.Module, "compile")
+        def compile_in_place(original: Any, model: Any, *args: Any, **kwargs: Any) -> None:
             original(model, *args, **kwargs)
             compiled = model._compiled_call_impl
 
             def call(*given: Any, **named: Any) -> Any:
-                attribution.compiled_model_called(model)
+                self._attribution.compiled_model_called(model)
                 return compiled(*given, **named)
 
             # Dynamo recognizes its own functions by their attributes, also in a compiled model within another.
@@ -150,22 +147,16 @@ class Compiled:
                 eval_frame.skip_code(call.__code__)
             model._compiled_call_impl = call
 
-        modules.Module.compile = compile_in_place
-
     # -- compiled optimizer steps ----------------------------------------------------------------------------------------
 
     def _wrap_optimizer_variable(self, module: Any) -> None:
-        variable = module.OptimizerVariable
-        original = variable.call_method
-
-        def call_method(self_: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        @around(module.OptimizerVariable, "call_method")
+        def call_method(original: Any, variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
             if name != "_init_group":
-                return original(self_, tx, name, *args, **kwargs)
-            self._tracing_an_optimizer(self_.value)
+                return original(variable, tx, name, *args, **kwargs)
+            self._tracing_an_optimizer(variable.value)
             with self._attribution.creating_state():  # The compiler calls it and traces the rest.
-                return original(self_, tx, name, *args, **kwargs)
-
-        variable.call_method = call_method
+                return original(variable, tx, name, *args, **kwargs)
 
     def _tracing_an_optimizer(self, optimizer: Any) -> None:
         for _, callback in reversed(self._entered()):
@@ -191,15 +182,12 @@ class Compiled:
         patcher = getattr(eval_frame, "TorchPatcher", None)
         if patcher is None:
             return
-        original = patcher.patch
-        hooks = self._hooks
 
-        def patch() -> Any:
+        @around(patcher, "patch")
+        def patch(original: Any) -> Any:
             result = original()
-            _rehook_optimizers(hooks)
+            _rehook_optimizers(self._hooks)
             return result
-
-        patcher.patch = staticmethod(patch)
 
 
 def _rehook_optimizers(hooks: Hooks) -> None:

@@ -1,10 +1,10 @@
 """CUDA graphs: a replay does not run Python or hooks. The replay of a graph with an optimizer step is a step."""
 
-import functools
 import weakref
 from typing import Any
 
 from plimsoll.run.observe.hooks import Hooks
+from plimsoll.wrapping import around
 
 
 class Graphs:
@@ -18,20 +18,19 @@ class Graphs:
         kind = self._graph_type
         if kind is None or not all(name in vars(kind) for name in ("capture_begin", "capture_end", "replay")):
             return
-        begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
 
-        @functools.wraps(begin)
-        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        @around(kind, "capture_begin")
+        def capture_begin(begin: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
             self._captured = graph
             return begin(graph, *args, **kwargs)
 
-        @functools.wraps(end)
-        def capture_end(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        @around(kind, "capture_end")
+        def capture_end(end: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
             self._captured = None
             return end(graph, *args, **kwargs)
 
-        @functools.wraps(replay)
-        def replayed(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        @around(kind, "replay")
+        def replayed(replay: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
             if graph not in self._with_optimizer:
                 return replay(graph, *args, **kwargs)
             self._hooks.forward_begins()
@@ -41,7 +40,6 @@ class Graphs:
             finally:
                 self._hooks.optimizer_ends()
 
-        kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
         self._hooks.on_optimizer = self._optimizer_stepped
 
     def _optimizer_stepped(self) -> None:

@@ -3,11 +3,11 @@
 The reducer allocates them twice: in its constructor, and in the order of the gradients when the second forward begins.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from plimsoll.run.torch_patches.after_import import after_import
+from plimsoll.wrapping import replace, wrapper
 
 _installed = False
 
@@ -23,15 +23,12 @@ def install(scope: Callable[[], Any]) -> None:
 
 def _wrap_allocations(distributed: Any, scope: Callable[[], Any]) -> None:
     reducer = getattr(distributed, "Reducer", None)  # None: torch without torch.distributed
-    for name in ("__init__", "_rebuild_buckets"):
-        if hasattr(reducer, name):
-            setattr(reducer, name, _within(scope, getattr(reducer, name)))
 
-
-def _within(scope: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def within(*args: Any, **kwargs: Any) -> Any:
+    @wrapper
+    def within(function: Any, *args: Any, **kwargs: Any) -> Any:
         with scope():
             return function(*args, **kwargs)
 
-    return within
+    for name in ("__init__", "_rebuild_buckets"):
+        if hasattr(reducer, name):
+            replace(reducer, name, within)

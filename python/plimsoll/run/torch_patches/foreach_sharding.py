@@ -7,13 +7,13 @@ kind, and its answer is copied to the others. A rule that the script registered 
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from plimsoll.run.torch_patches import garbage_collection
 from plimsoll.run.torch_patches.after_import import after_import
+from plimsoll.wrapping import around
 
 _MODULE = "torch.distributed.tensor._sharding_prop"
 _METHOD = "propagate_op_sharding_non_cached"
@@ -30,15 +30,13 @@ def install() -> None:
 
 
 def _propagate_by_kind(module: ModuleType) -> None:
-    propagator = getattr(module, "ShardingPropagator", None)
-    propagate = getattr(propagator, _METHOD, None)
-    spec_type = getattr(module, "DTensorSpec", None)
-    if propagate is None or spec_type is None:
+    propagator, spec_type = getattr(module, "ShardingPropagator", None), getattr(module, "DTensorSpec", None)
+    if not hasattr(propagator, _METHOD) or spec_type is None:
         return
     containers = _CONTAINERS if hasattr(module, _RULES_OF_2_13) else _CONTAINERS_BEFORE
 
-    @functools.wraps(propagate)
-    def propagate_by_kind(self: Any, op_schema: Any) -> Any:
+    @around(propagator, _METHOD)
+    def propagate_by_kind(propagate: Any, self: Any, op_schema: Any) -> Any:
         kinds = _kinds(op_schema, spec_type) if _is_of_lists(self, op_schema.op) else None
         if kinds is None:
             return propagate(self, op_schema)
@@ -50,8 +48,6 @@ def _propagate_by_kind(module: ModuleType) -> None:
             return propagate(self, op_schema)
         garbage_collection.make_up_for(containers * kinds.number)
         return answer
-
-    setattr(propagator, _METHOD, propagate_by_kind)
 
 
 def _is_of_lists(propagator: Any, op: Any) -> bool:

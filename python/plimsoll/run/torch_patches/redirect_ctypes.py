@@ -4,14 +4,14 @@ import ctypes
 import os
 from typing import Any
 
+from plimsoll.wrapping import around
+
 
 def install(folder: str) -> None:
     """From now on ctypes loads each library that `folder` (the pretend libraries) has by its name, for any path."""
     ours = {name for name in os.listdir(folder) if ".so" in name}
-    original = ctypes.CDLL.__init__
 
-    def init(self: Any, name: Any, *args: Any, **options: Any) -> None:
+    @around(ctypes.CDLL, "__init__")
+    def init(original: Any, self: Any, name: Any, *args: Any, **options: Any) -> None:
         base = os.path.basename(name) if isinstance(name, str) else None
         original(self, os.path.join(folder, base) if base in ours else name, *args, **options)
-
-    ctypes.CDLL.__init__ = init  # type: ignore[method-assign]

@@ -14,8 +14,7 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 
 from plimsoll.native import _C
 from plimsoll.native import MemoryUse as Use
-
-Wrap = Callable[[Any], Any]
+from plimsoll.wrapping import Wrap, wrapper
 
 
 def adopt(group: Any) -> None:
@@ -50,26 +49,18 @@ def _for_use(use: Use, function: Callable[..., Any], *args: Any, **kwargs: Any) 
         _C.use_over()
 
 
-def _scoped(function: Callable[..., Any], use: Use) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return _for_use(use, function, *args, **kwargs)
-
-    return wrapper
+def _for(use: Use) -> Wrap:
+    return wrapper(functools.partial(_for_use, use))
 
 
-def of_group(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method of a group: while it runs, this group is the current one."""
-
-    @functools.wraps(function)
-    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
-        outer, _thread.group = _thread.group, group
-        try:
-            return function(group, *args, **kwargs)
-        finally:
-            _thread.group = outer
-
-    return wrapper
+@wrapper
+def of_group(method: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
+    """While the method of a group runs, this group is the current one."""
+    outer, _thread.group = _thread.group, group
+    try:
+        return method(group, *args, **kwargs)
+    finally:
+        _thread.group = outer
 
 
 class _Allocating:
@@ -90,30 +81,23 @@ class _Allocating:
         return getattr(self._comm, name)
 
 
-def _foreach_all_gather(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any) -> Any:
-        return function(*args[:-1], _Allocating(args[-1], Use.ALL_GATHER_OUTPUT))
-
-    return wrapper
+@wrapper
+def _foreach_all_gather(function: Any, *args: Any) -> Any:
+    return function(*args[:-1], _Allocating(args[-1], Use.ALL_GATHER_OUTPUT))
 
 
-def _foreach_all_gather_copy_out(function: Callable[..., Any]) -> Callable[..., Any]:
+@wrapper
+def _foreach_all_gather_copy_out(function: Any, *args: Any) -> Any:
     """It allocates all whole parameters and then copies, so one use covers all allocations before the copy."""
-
-    @functools.wraps(function)
-    def wrapper(*args: Any) -> Any:
-        group = _thread.group
-        if group is None:
-            return function(*args)
-        _C.use_begins(Use.UNSHARDED_PARAM, group, group.device)
-        _thread.allocating = True
-        try:
-            return function(*args)
-        finally:
-            _end_allocating()
-
-    return wrapper
+    group = _thread.group
+    if group is None:
+        return function(*args)
+    _C.use_begins(Use.UNSHARDED_PARAM, group, group.device)
+    _thread.allocating = True
+    try:
+        return function(*args)
+    finally:
+        _end_allocating()
 
 
 def _end_allocating() -> None:
@@ -133,8 +117,8 @@ class _Torch:
 
     def __init__(self) -> None:
         self.__dict__.update({name: value for name, value in vars(torch).items() if name not in ("ops", "cat")})
-        self.empty_like = _scoped(torch.empty_like, Use.ALL_GATHER_COPY_OUT)
-        self._laid_out = _scoped(torch.cat, Use.UNSHARDED_GRAD)
+        self.empty_like = _for(Use.ALL_GATHER_COPY_OUT)(torch.empty_like)
+        self._laid_out = _for(Use.UNSHARDED_GRAD)(torch.cat)
 
     def cat(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         return torch.cat(*args, **kwargs) if "out" in kwargs else self._laid_out(*args, **kwargs)
@@ -146,104 +130,78 @@ class _Torch:
 _REDUCE_SCATTER_COMM = 4  # of foreach_reduce's arguments
 
 
-def _foreach_reduce(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any) -> Any:
-        group = _thread.group
-        outer, _thread.reducing = _thread.reducing, group
-        _thread.reported, _thread.divisions = False, 0
-        comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
-        try:
-            result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
-        finally:
-            _thread.reducing = outer
-        partial = result[-1]
-        if partial is not None and group is not None:
-            _C.tell_memory(Use.PARTIAL_GRAD, partial, group)
-        return result
-
-    return wrapper
+@wrapper
+def _foreach_reduce(function: Any, *args: Any) -> Any:
+    group = _thread.group
+    outer, _thread.reducing = _thread.reducing, group
+    _thread.reported, _thread.divisions = False, 0
+    comm = _Allocating(args[_REDUCE_SCATTER_COMM], Use.REDUCE_SCATTER_INPUT, Use.REDUCE_SCATTER_OUTPUT)
+    try:
+        result = function(*args[:_REDUCE_SCATTER_COMM], comm, *args[_REDUCE_SCATTER_COMM + 1 :])
+    finally:
+        _thread.reducing = outer
+    partial = result[-1]
+    if partial is not None and group is not None:
+        _C.tell_memory(Use.PARTIAL_GRAD, partial, group)
+    return result
 
 
-def _div_if_needed(function: Callable[..., Any]) -> Callable[..., Any]:
+@wrapper
+def _div_if_needed(function: Any, tensor: torch.Tensor, factor: float | None) -> None:
     """foreach_reduce calls it twice: with the input of the reduction, and with the result, which replicas all-reduce."""
-
-    @functools.wraps(function)
-    def wrapper(tensor: torch.Tensor, factor: float | None) -> None:
-        group = _thread.reducing
-        if group is not None:
-            _thread.divisions += 1
-            if _thread.divisions == 2 and isinstance(group.mesh_info, DDPMeshInfo):
-                _C.tell_memory(Use.ALL_REDUCE, tensor, group)
-        function(tensor, factor)
-
-    return wrapper
+    group = _thread.reducing
+    if group is not None:
+        _thread.divisions += 1
+        if _thread.divisions == 2 and isinstance(group.mesh_info, DDPMeshInfo):
+            _C.tell_memory(Use.ALL_REDUCE, tensor, group)
+    function(tensor, factor)
 
 
-def _to_sharded_dtensor(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(param: Any, tensor: torch.Tensor) -> Any:
-        # On the device, the gradients of a group are parts of one tensor, so one report covers all.
-        if _thread.reducing is not None and (param.offload_to_cpu or not _thread.reported):
-            _thread.reported = True
-            _C.tell_memory(Use.SHARDED_GRAD, tensor, _thread.reducing)
-        return function(param, tensor)
-
-    return wrapper
+@wrapper
+def _to_sharded_dtensor(function: Any, param: Any, tensor: torch.Tensor) -> Any:
+    # On the device, the gradients of a group are parts of one tensor, so one report covers all.
+    if _thread.reducing is not None and (param.offload_to_cpu or not _thread.reported):
+        _thread.reported = True
+        _C.tell_memory(Use.SHARDED_GRAD, tensor, _thread.reducing)
+    return function(param, tensor)
 
 
-def _to_accumulated_grad(function: Callable[..., Any]) -> Callable[..., Any]:
-    run = _scoped(function, Use.ACCUMULATED_GRAD)
-
-    @functools.wraps(function)
-    def wrapper(param: Any) -> None:
-        run(param)
-        whole = getattr(param, "_unsharded_param", None)
-        if _thread.group is not None and whole is not None and whole.grad is not None:
-            _C.tell_memory(Use.ACCUMULATED_GRAD, whole.grad, _thread.group)
-
-    return wrapper
+@wrapper
+def _to_accumulated_grad(function: Any, param: Any) -> None:
+    _for_use(Use.ACCUMULATED_GRAD, function, param)
+    whole = getattr(param, "_unsharded_param", None)
+    if _thread.group is not None and whole is not None and whole.grad is not None:
+        _C.tell_memory(Use.ACCUMULATED_GRAD, whole.grad, _thread.group)
 
 
-def _init_all_gather_outputs(function: Callable[..., Any]) -> Callable[..., Any]:
-    run = _scoped(function, Use.UNSHARDED_PARAM)
-
-    @functools.wraps(function)
-    def wrapper(param: Any, *args: Any) -> None:
-        return function(param, *args) if param.all_gather_outputs else run(param, *args)
-
-    return wrapper
+@wrapper
+def _init_all_gather_outputs(function: Any, param: Any, *args: Any) -> None:
+    if param.all_gather_outputs:
+        function(param, *args)
+    else:
+        _for_use(Use.UNSHARDED_PARAM, function, param, *args)
 
 
-def _init_unsharded_param(function: Callable[..., Any]) -> Callable[..., Any]:
-    run = _scoped(function, Use.UNSHARDED_PARAM)
-
-    @functools.wraps(function)
-    def wrapper(param: Any) -> None:
-        if hasattr(param, "_unsharded_param") and not hasattr(param, "_extensions_data"):
-            return function(param)  # The function does nothing.
-        run(param)
-        if _thread.group is not None:
-            _C.adopt_parameter(param._unsharded_param, _thread.group, True)
-
-    return wrapper
+@wrapper
+def _init_unsharded_param(function: Any, param: Any) -> None:
+    if hasattr(param, "_unsharded_param") and not hasattr(param, "_extensions_data"):
+        return function(param)  # The function does nothing.
+    _for_use(Use.UNSHARDED_PARAM, function, param)
+    if _thread.group is not None:
+        _C.adopt_parameter(param._unsharded_param, _thread.group, True)
 
 
-def _lazy_init(function: Callable[..., Any]) -> Callable[..., Any]:
+@wrapper
+def _lazy_init(function: Any, group: Any) -> None:
     """The memory of shards may have changed since fully_shard: to_empty, load_state_dict."""
-
-    @functools.wraps(function)
-    def wrapper(group: Any) -> None:
-        function(group)
-        adopt(group)
-        for param in group.fsdp_params:
-            _C.tell_memory(Use.SHARDED_PARAM, param._sharded_param_data, group)
-
-    return wrapper
+    function(group)
+    adopt(group)
+    for param in group.fsdp_params:
+        _C.tell_memory(Use.SHARDED_PARAM, param._sharded_param_data, group)
 
 
-def _for(use: Use) -> Wrap:
-    return lambda function: _scoped(function, use)
+def _property_for(use: Use) -> Wrap:
+    return lambda held: property(_for(use)(held.fget))
 
 
 # Owner of the function, its name, and its wrapper.
@@ -265,8 +223,6 @@ FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (collectives, "_to_dtype_if_needed", _for(Use.REDUCE_SCATTER_OUTPUT)),
     (collectives, "_div_if_needed", _div_if_needed),
     (collectives, "torch", lambda _: _Torch()),
-]
-PROPERTIES: list[tuple[Any, str, Wrap]] = [
-    (FSDPParam, "all_gather_inputs", _for(Use.ALL_GATHER_INPUT)),
-    (FSDPParam, "unsharded_zero_grad_data", _for(Use.UNSHARDED_GRAD)),
+    (FSDPParam, "all_gather_inputs", _property_for(Use.ALL_GATHER_INPUT)),
+    (FSDPParam, "unsharded_zero_grad_data", _property_for(Use.UNSHARDED_GRAD)),
 ]

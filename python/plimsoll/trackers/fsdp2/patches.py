@@ -4,27 +4,24 @@ Wrappers replace functions of FSDP2. fully_shard registered the forward hooks of
 replace them in the modules' own hook tables.
 """
 
-import functools
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
 from plimsoll.trackers.fsdp2 import memory, stages
+from plimsoll.wrapping import replace, wrapper
 
 _ORIGINAL = "_plimsoll_original"  # attribute of a wrapped hook: the original hook
 
 
-def _state_init(function: Callable[..., Any]) -> Callable[..., Any]:
+@wrapper
+def _state_init(function: Any, state: Any, *args: Any, **kwargs: Any) -> None:
     """fully_shard registers the hooks of a state in this function."""
-
-    @functools.wraps(function)
-    def wrapper(state: Any, *args: Any, **kwargs: Any) -> None:
-        function(state, *args, **kwargs)
-        patches.exchange_hooks(state)
-
-    return wrapper
+    function(state, *args, **kwargs)
+    patches.exchange_hooks(state)
 
 
 class Patches:
@@ -33,7 +30,7 @@ class Patches:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._users = 0
-        self._originals: list[tuple[Any, str, Any]] = []
+        self._undo = ExitStack()
         self._exchanged: list[tuple[Callable[[], Any], int]] = []  # a weak reference to a hook table, and the hook's id
 
     def acquire(self) -> None:
@@ -44,9 +41,7 @@ class Patches:
 
     def _replace_all(self) -> None:
         for owner, name, wrap in (*memory.FUNCTIONS, *stages.FUNCTIONS, (FSDPState, "init", _state_init)):
-            self._replace(owner, name, wrap(getattr(owner, name)))
-        for owner, name, wrap in memory.PROPERTIES:
-            self._replace(owner, name, property(wrap(getattr(owner, name).fget)))
+            replace(owner, name, wrap, self._undo)
 
     def release(self) -> None:
         with self._lock:
@@ -55,9 +50,7 @@ class Patches:
                 self._put_all_back()
 
     def _put_all_back(self) -> None:
-        for owner, name, original in reversed(self._originals):
-            setattr(owner, name, original)
-        self._originals.clear()
+        self._undo.close()
         for reference, number in self._exchanged:
             table = reference()
             original = getattr(table.get(number), _ORIGINAL, None) if table is not None else None
@@ -88,10 +81,6 @@ class Patches:
                 )
                 setattr(around, _ORIGINAL, hook)
                 self._exchanged.append((one.hooks_dict_ref, one.id))
-
-    def _replace(self, owner: Any, name: str, value: Any) -> None:
-        self._originals.append((owner, name, owner.__dict__[name]))
-        setattr(owner, name, value)
 
 
 patches = Patches()

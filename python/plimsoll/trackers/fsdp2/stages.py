@@ -20,7 +20,8 @@ from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
 from plimsoll.native import _C, Stage
-from plimsoll.trackers.fsdp2.memory import Wrap, of_group
+from plimsoll.trackers.fsdp2.memory import of_group
+from plimsoll.wrapping import Wrap, wrapper
 
 # Called with a state and its module when a forward begins.
 on_forward: Callable[[Any, torch.nn.Module], None] | None = None
@@ -31,7 +32,7 @@ on_forward: Callable[[Any, torch.nn.Module], None] | None = None
 
 def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
-    def wrapper(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def around(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if on_forward is not None:
             on_forward(state, module)
         _C.tell_state(Stage.BEFORE_PRE_FORWARD, state)
@@ -39,12 +40,12 @@ def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., An
         _C.tell_state(Stage.AFTER_PRE_FORWARD, state)
         return result
 
-    return _uncompiled(wrapper)
+    return _uncompiled(around)
 
 
 def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
-    def wrapper(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def around(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if len(state._modules) > 1 and state._modules_to_run_forward != {module}:
             return hook(module, *args, **kwargs)  # Other modules of the state have not run yet.
         _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
@@ -52,7 +53,7 @@ def around_post_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., A
         _C.tell_state(Stage.AFTER_POST_FORWARD, state)
         return result
 
-    return _uncompiled(wrapper)
+    return _uncompiled(around)
 
 
 def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,60 +72,43 @@ def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _force_complete(function: Callable[..., Any]) -> Callable[..., Any]:
+@wrapper
+def _force_complete(function: Any, root: Any, output: Any) -> Any:
     """If some modules of a state did not run, the root's post-forward ends the forward of that state."""
-
-    @functools.wraps(function)
-    def wrapper(root: Any, output: Any) -> Any:
-        incomplete = [
-            state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward
-        ]
-        for state in reversed(incomplete):
-            _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
-        result = function(root, output)
-        for state in reversed(incomplete):
-            _C.tell_state(Stage.AFTER_POST_FORWARD, state)
-        return result
-
-    return wrapper
+    incomplete = [state for state in root._state_ctx.all_states if state is not root and state._modules_to_run_forward]
+    for state in reversed(incomplete):
+        _C.tell_state(Stage.BEFORE_POST_FORWARD, state)
+    result = function(root, output)
+    for state in reversed(incomplete):
+        _C.tell_state(Stage.AFTER_POST_FORWARD, state)
+    return result
 
 
 # -- backward, and manual unshard ---------------------------------------------------------------------------------------------------
 
 
-def _pre_backward(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
-        _C.tell_group(Stage.BEFORE_PRE_BACKWARD, group)
-        result = function(group, *args, **kwargs)
-        _C.tell_group(Stage.AFTER_PRE_BACKWARD, group)
-        return result
-
-    return wrapper
+@wrapper
+def _pre_backward(function: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
+    _C.tell_group(Stage.BEFORE_PRE_BACKWARD, group)
+    result = function(group, *args, **kwargs)
+    _C.tell_group(Stage.AFTER_PRE_BACKWARD, group)
+    return result
 
 
-def _post_backward(function: Callable[..., Any]) -> Callable[..., Any]:
-    run = of_group(function)
-
-    @functools.wraps(function)
-    def wrapper(group: Any, *args: Any, **kwargs: Any) -> Any:
-        _C.tell_whole_gradients(group)
-        _C.tell_group(Stage.BEFORE_POST_BACKWARD, group)
-        result = run(group, *args, **kwargs)
-        _C.tell_group(Stage.AFTER_POST_BACKWARD, group)
-        return result
-
-    return wrapper
+@wrapper
+def _post_backward(function: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
+    _C.tell_whole_gradients(group)
+    _C.tell_group(Stage.BEFORE_POST_BACKWARD, group)
+    result = of_group(function)(group, *args, **kwargs)
+    _C.tell_group(Stage.AFTER_POST_BACKWARD, group)
+    return result
 
 
-def _unshard_by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(module: Any, *args: Any, **kwargs: Any) -> Any:
-        for group in module._get_fsdp_state()._fsdp_param_groups:
-            _C.tell_group(Stage.UNSHARD_BY_HAND, group)
-        return function(module, *args, **kwargs)
-
-    return wrapper
+@wrapper
+def _unshard_by_hand(function: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+    for group in module._get_fsdp_state()._fsdp_param_groups:
+        _C.tell_group(Stage.UNSHARD_BY_HAND, group)
+    return function(module, *args, **kwargs)
 
 
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [

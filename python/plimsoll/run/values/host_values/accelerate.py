@@ -1,11 +1,12 @@
 """Values on which accelerate's ranks agree through the device. Peers hold this rank's values, so the answer is this rank's."""
 
-import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
+
+from plimsoll.wrapping import around
 
 
 class _Kept:
@@ -28,34 +29,31 @@ def _of_this_device() -> torch.Generator:
 
 def keep_generators(random: ModuleType) -> None:
     """accelerate sends a generator's state to the device, broadcasts it and sets the result."""
-    synchronize, kinds = getattr(random, "synchronize_rng_state", None), getattr(random, "RNGType", None)
-    if synchronize is None or kinds is None or not hasattr(kinds, "GENERATOR"):
+    kinds = getattr(random, "RNGType", None)
+    if not hasattr(random, "synchronize_rng_state") or kinds is None or not hasattr(kinds, "GENERATOR"):
         return
     of_kind: dict[Any, Callable[[], torch.Generator]] = {
         getattr(kinds, "TORCH", None): lambda: torch.default_generator,
         getattr(kinds, "CUDA", None): _of_this_device,
     }
 
-    @functools.wraps(synchronize)
-    def kept(rng_type: Any = None, generator: Any = None) -> Any:
+    @around(random, "synchronize_rng_state")
+    def kept(synchronize: Any, rng_type: Any = None, generator: Any = None) -> Any:
         if rng_type in of_kind and rng_type is not None:
             rng_type, generator = kinds.GENERATOR, of_kind[rng_type]()
         if rng_type == kinds.GENERATOR and generator is not None:
             generator = _Kept(generator)
         return synchronize(rng_type, generator)
 
-    setattr(random, "synchronize_rng_state", kept)
-
 
 def keep_sizes(operations: ModuleType) -> None:
     """accelerate pads tensors to the largest size of any rank, a read-back. Here all ranks have this rank's size."""
-    pad = getattr(operations, "pad_across_processes", None)
     gather, apply = getattr(operations, "gather", None), getattr(operations, "recursively_apply", None)
-    if pad is None or gather is None or apply is None:
+    if not hasattr(operations, "pad_across_processes") or gather is None or apply is None:
         return
 
-    @functools.wraps(pad)
-    def kept(tensor: Any, dim: int = 0, *args: Any, **options: Any) -> Any:
+    @around(operations, "pad_across_processes")
+    def kept(pad: Any, tensor: Any, dim: int = 0, *args: Any, **options: Any) -> Any:
         def agreed(one: torch.Tensor) -> Any:
             if not one.is_cuda or one.is_nested or not -one.dim() <= dim < one.dim():
                 return pad(one, dim, *args, **options)
@@ -63,5 +61,3 @@ def keep_sizes(operations: ModuleType) -> None:
             return one
 
         return apply(agreed, tensor, error_on_other_type=True)
-
-    setattr(operations, "pad_across_processes", kept)

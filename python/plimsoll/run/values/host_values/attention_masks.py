@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from plimsoll.run.values.host_values import known_values
+from plimsoll.wrapping import replace
 
 _ASKING = (
     "create_causal_mask",
@@ -31,12 +32,11 @@ _ASKING = (
 def answer(module: ModuleType) -> None:
     """`module`: a module of transformers, of any version, that makes masks."""
     for name in _ASKING:
-        function = getattr(module, name, None)
-        if callable(function):
-            setattr(module, name, _asked(function))
+        if callable(getattr(module, name, None)):
+            replace(module, name, _asked)
     converter = getattr(module, "AttentionMaskConverter", None)
     if converter is not None and isinstance(vars(converter).get("_ignore_causal_mask_sdpa"), staticmethod):
-        converter._ignore_causal_mask_sdpa = staticmethod(known_values.where_known(converter._ignore_causal_mask_sdpa))
+        replace(converter, "_ignore_causal_mask_sdpa", known_values.where_known)
 
 
 def _asked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,11 +5,12 @@ else uses. That operator gets a kernel for CUDA tensors, so that the compiler se
 meta tensors have other kernels. `Normal.sample` calls an operator that itself checks the deviations with a read-back.
 """
 
-import functools
 from types import ModuleType
 from typing import Any
 
 import torch
+
+from plimsoll.wrapping import around
 
 _kept: list[torch.library.Library] = []  # Held: a kernel is removed with its library.
 
@@ -28,19 +29,16 @@ def _all_true(valid: torch.Tensor) -> torch.Tensor:
 
 def sample_normally(normal: ModuleType) -> None:
     distribution = getattr(normal, "Normal", None)
-    sample = getattr(distribution, "sample", None)
-    if distribution is None or sample is None:
+    if not hasattr(distribution, "sample"):
         return
 
-    @functools.wraps(sample)
-    def sampled(self: Any, sample_shape: Any = torch.Size()) -> Any:
+    @around(distribution, "sample")
+    def sampled(sample: Any, self: Any, sample_shape: Any = torch.Size()) -> Any:
         if torch.compiler.is_compiling() or not _is_plain(self.loc) or not _is_plain(self.scale):
             return sample(self, sample_shape)
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return _normal(self.loc.expand(shape), self.scale.expand(shape))
-
-    distribution.sample = sampled
 
 
 def _is_plain(value: Any) -> bool:

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from plimsoll.run.pretend_control import Control
+from plimsoll.wrapping import around
 
 _ATTRIBUTE = "_plimsoll_known"
 _MOST_NUMBERS = 1 << 22
@@ -305,17 +306,14 @@ def ask_again_in_backward(checkpoint: ModuleType) -> None:
     frame, function = getattr(checkpoint, "_CheckpointFrame", None), getattr(checkpoint, "CheckpointFunction", None)
     if frame is None or function is None:
         return
-    init, forward = frame.__init__, function.forward
 
-    @functools.wraps(init)
-    def init_frame(self: Any, recompute_fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+    @around(frame, "__init__")
+    def init_frame(init: Any, self: Any, recompute_fn: Callable[..., Any], *args: Any, **options: Any) -> None:
         init(self, where_known(recompute_fn) if _thread.asking else recompute_fn, *args, **options)
 
-    @functools.wraps(forward)
-    def forward_of_reentrant(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+    @around(function, "forward")
+    def forward_of_reentrant(forward: Any, ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
         outputs = forward(ctx, run_function, *args)
         if _thread.asking:
             ctx.run_function = where_known(ctx.run_function)
         return outputs
-
-    frame.__init__, function.forward = init_frame, staticmethod(forward_of_reentrant)

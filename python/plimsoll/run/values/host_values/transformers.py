@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from plimsoll.run.observe.defects import Defects
+from plimsoll.wrapping import around, replace, wrapper
 
 _LENGTH = "_plimsoll_length"  # the length at the previous step; an attribute, because a criterion may have no hash
 
@@ -43,16 +44,13 @@ def note_the_length(stopping_criteria: ModuleType) -> None:
     criterion = getattr(stopping_criteria, "MaxLengthCriteria", None)
     if criterion is None:
         return
-    ask = criterion.__call__
 
-    @functools.wraps(ask)
-    def noted(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
+    @around(criterion, "__call__")
+    def noted(ask: Any, self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
         answer = ask(self, input_ids, *args, **options)
         if _on_device(input_ids):
             _note(self, input_ids.shape[1])
         return answer
-
-    criterion.__call__ = noted
 
 
 def _note(criterion: Any, length: int) -> None:
@@ -82,76 +80,65 @@ def _is_over(defects: Defects) -> bool:
 
 
 def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
-    asked: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    calls: dict[str, Callable[..., Any]] = {
         "_get_stopping_criteria": _begin,
         "_has_unfinished_sequences": functools.partial(_has_unfinished, defects),
         "_beam_search_has_unfinished_sequences": _beams_go_on,
         "_beam_search": _whole_beams,
     }
     mixin = getattr(utils, "GenerationMixin", None)
-    for name, with_answer in asked.items():
-        held = vars(mixin).get(name) if mixin is not None else None
-        function = getattr(held, "__func__", held)
-        if callable(function):
-            answered = functools.wraps(function)(with_answer(function))
-            setattr(mixin, name, staticmethod(answered) if isinstance(held, staticmethod) else answered)
+    for name, call in calls.items():
+        if callable(getattr(mixin, name, None)):
+            replace(mixin, name, wrapper(call))
 
 
-def _begin(get_criteria: Callable[..., Any]) -> Callable[..., Any]:
+def _begin(get_criteria: Any, *args: Any, **options: Any) -> Any:
     """Clears the state of an earlier generation, which an error may have ended."""
-
-    def begun(*args: Any, **options: Any) -> Any:
-        criteria = get_criteria(*args, **options)
-        _generation.criterion, _generation.is_over = None, False
-        for criterion in criteria:
-            getattr(criterion, "__dict__", {}).pop(_LENGTH, None)
-        return criteria
-
-    return begun
+    criteria = get_criteria(*args, **options)
+    _generation.criterion, _generation.is_over = None, False
+    for criterion in criteria:
+        getattr(criterion, "__dict__", {}).pop(_LENGTH, None)
+    return criteria
 
 
-def _has_unfinished(defects: Defects, has_unfinished: Callable[..., bool]) -> Callable[..., bool]:
-    def answered(
-        self: Any, this_peer_finished: Any, synced_gpus: bool, device: Any, *args: Any, **options: Any
-    ) -> bool:
-        unfinished = has_unfinished(self, this_peer_finished, synced_gpus, device, *args, **options)
-        if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
-            return unfinished
-        is_over = defects.attempt_or(False, _is_over, defects)
-        if synced_gpus:  # The read-back was a sum over the ranks, which are in this rank's state.
-            unfinished = this_peer_finished is not True
-        return unfinished and not is_over
+def _has_unfinished(
+    defects: Defects,
+    has_unfinished: Any,
+    self: Any,
+    this_peer_finished: Any,
+    synced_gpus: bool,
+    device: Any,
+    *args: Any,
+    **options: Any,
+) -> Any:
+    unfinished = has_unfinished(self, this_peer_finished, synced_gpus, device, *args, **options)
+    if getattr(device, "type", None) != "cuda" or torch.compiler.is_compiling():
+        return unfinished
+    is_over = defects.attempt_or(False, _is_over, defects)
+    if synced_gpus:  # The read-back was a sum over the ranks, which are in this rank's state.
+        unfinished = this_peer_finished is not True
+    return unfinished and not is_over
 
-    return answered
 
-
-def _beams_go_on(have_unfinished: Callable[..., Any]) -> Callable[..., Any]:
+def _beams_go_on(have_unfinished: Any, *args: Any, **options: Any) -> Any:
     """Zero means that no beam can improve. Here beams can improve until the length is reached."""
-
-    def answered(*args: Any, **options: Any) -> Any:
-        unfinished = have_unfinished(*args, **options)
-        if not _on_device(unfinished):
-            return unfinished
-        unfinished.item()  # the read-back that the caller would do
-        return True
-
-    return answered
+    unfinished = have_unfinished(*args, **options)
+    if not _on_device(unfinished):
+        return unfinished
+    unfinished.item()  # the read-back that the caller would do
+    return True
 
 
-def _whole_beams(search: Callable[..., Any]) -> Callable[..., Any]:
+def _whole_beams(search: Any, self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
     """The library cuts the result to the longest beam's length, a read-back of zero. Here all beams have the full length."""
-
-    def searched(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
-        found = search(self, input_ids, *args, **options)
-        width = _generation.length
-        if isinstance(found, torch.Tensor):
-            return _uncut(found, width)
-        for name, width in (("sequences", width), ("beam_indices", width - input_ids.shape[1])):
-            if _on_device(getattr(found, name, None)):
-                found[name] = _uncut(found[name], width)
-        return found
-
-    return searched
+    found = search(self, input_ids, *args, **options)
+    width = _generation.length
+    if isinstance(found, torch.Tensor):
+        return _uncut(found, width)
+    for name, width in (("sequences", width), ("beam_indices", width - input_ids.shape[1])):
+        if _on_device(getattr(found, name, None)):
+            found[name] = _uncut(found[name], width)
+    return found
 
 
 def _uncut(rows: Any, width: int) -> Any:
