@@ -11,18 +11,7 @@ from plimsoll.amounts import count_of, text_of
 if TYPE_CHECKING:
     from plimsoll.api.result import Result
 
-_COLOURS = (
-    "#4878a8",
-    "#e49444",
-    "#d1615d",
-    "#85b6b2",
-    "#6a9f58",
-    "#e7ca60",
-    "#a87c9f",
-    "#f1a2a9",
-    "#967662",
-    "#b8b0ac",
-)
+_COLOURS = "#4878a8 #e49444 #d1615d #85b6b2 #6a9f58 #e7ca60 #a87c9f #f1a2a9 #967662 #b8b0ac".split()
 _MODULES = 40
 _STEPS = 20
 _CELL = "padding:2px 10px;text-align:right"

@@ -7,15 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from plimsoll.document_fields import GPU, MODULE, OOM, PEAK, PHASE, STEP, VERDICT, values_of
+from plimsoll.document_fields import GPU, MODULE, OOM, PEAK, PHASE, STEP, VERDICT, Fields, values_of
 
 Json = Mapping[str, Any]
+P = TypeVar("P", bound="Part")
+
+
+class Part:
+    """An object of the document. `fields` has the names of the class's fields."""
+
+    _fields: ClassVar[Fields]
+
+    def __init_subclass__(cls, fields: Fields) -> None:
+        cls._fields = fields
+
+    @classmethod
+    def read(cls: type[P], json: Json) -> P:
+        return cls(**cls._values(json))
+
+    @classmethod
+    def _values(cls, json: Json) -> dict[str, Any]:
+        return values_of(cls._fields, json)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Part, fields=VERDICT):
     """Whether it fits, and why. sentence: the verdict for people.
 
     outcome: "fits", "out of memory", "too little left", "script failed", "stopped", "no verdict" or "not run".
@@ -31,13 +49,9 @@ class Verdict:
     reserve: int
     sentence: str
 
-    @classmethod
-    def read(cls, json: Json) -> Verdict:
-        return cls(**values_of(VERDICT, json))
-
 
 @dataclass(frozen=True)
-class Gpu:
+class Gpu(Part, fields=GPU):
     """The GPU, as its profile describes it."""
 
     name: str
@@ -46,13 +60,9 @@ class Gpu:
     compute_capability: str
     multiprocessors: int
 
-    @classmethod
-    def read(cls, json: Json) -> Gpu:
-        return cls(**values_of(GPU, json))
-
 
 @dataclass(frozen=True)
-class Peak:
+class Peak(Part, fields=PEAK):
     """The three books, each at its highest, and when active was highest.
 
     active: tensors, as the caching allocator rounds them. allocated: active without memory that only waits for a stream.
@@ -73,11 +83,9 @@ class Peak:
     device_parts: dict[str, int]
 
     @classmethod
-    def read(cls, json: Json) -> Peak:
-        values = values_of(PEAK, json)
-        return cls(
-            **values | {"categories": dict(values["categories"] or {}), "device_parts": dict(values["device_parts"])}
-        )
+    def _values(cls, json: Json) -> dict[str, Any]:
+        values = super()._values(json)
+        return values | {"categories": values["categories"] or {}}
 
     @property
     def place(self) -> str:
@@ -92,7 +100,7 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Phase:
+class Phase(Part, fields=PHASE):
     """The peaks of one phase (forward, backward, optimizer, other), and what there was at its end."""
 
     active: int
@@ -101,13 +109,9 @@ class Phase:
     active_end: int
     reserved_end: int
 
-    @classmethod
-    def read(cls, json: Json) -> Phase:
-        return cls(**values_of(PHASE, json))
-
 
 @dataclass(frozen=True)
-class Step:
+class Step(Part, fields=STEP):
     """The peaks of one step, also by phase. step is None for what came before the first or after the last."""
 
     step: int | None
@@ -117,13 +121,13 @@ class Step:
     phases: dict[str, Phase]
 
     @classmethod
-    def read(cls, json: Json) -> Step:
-        values = values_of(STEP, json)
-        return cls(**values | {"phases": {name: Phase.read(phase) for name, phase in values["phases"].items()}})
+    def _values(cls, json: Json) -> dict[str, Any]:
+        values = super()._values(json)
+        return values | {"phases": {name: Phase.read(phase) for name, phase in values["phases"].items()}}
 
 
 @dataclass(frozen=True)
-class Module:
+class Module(Part, fields=MODULE):
     """One module: name is its path from the root ("" is the root itself).
 
     highest: the most that was active on the card while it ran. total, at_peak: what it and all below had at the peak,
@@ -138,11 +142,6 @@ class Module:
     total: int
     at_peak: dict[str, int]
 
-    @classmethod
-    def read(cls, json: Json) -> Module:
-        values = values_of(MODULE, json)
-        return cls(**values | {"at_peak": dict(values["at_peak"])})
-
 
 @dataclass(frozen=True)
 class Cause:
@@ -156,13 +155,8 @@ class Cause:
 
     @classmethod
     def read(cls, json: Json) -> Cause:
-        return cls(
-            bytes=json["bytes"],
-            category=json["category"],
-            why=json["why"],
-            sentence=json["sentence"],
-            owners={owner["name"]: owner["bytes"] for owner in json["owners"]},
-        )
+        values = {name: json[name] for name in cls.__dataclass_fields__}
+        return cls(**values | {"owners": {owner["name"]: owner["bytes"] for owner in json["owners"]}})
 
 
 @dataclass(frozen=True)
@@ -190,7 +184,7 @@ class CodeLine:
 
 
 @dataclass(frozen=True)
-class OutOfMemory:
+class OutOfMemory(Part, fields=OOM):
     """Where memory ran out. requested is 0 where that is not known; device_parts is empty of a plan."""
 
     requested: int
@@ -210,10 +204,10 @@ class OutOfMemory:
     top: tuple[CodeLine, ...]
 
     @classmethod
-    def read(cls, json: Json) -> OutOfMemory:
-        values = values_of(OOM, json)
+    def _values(cls, json: Json) -> dict[str, Any]:
+        values = super()._values(json)
         top = tuple(CodeLine.read(entry) for entry in values["top"] or ())
-        return cls(**values | {"device_parts": dict(values["device_parts"] or {}), "top": top})
+        return values | {"device_parts": values["device_parts"] or {}, "top": top}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ allocator nor the script's own view of it.
 
     process            activation in child processes, the end of multiprocessing's children, `--steps`
     observe            observer (the process), session (the parts together), phases, peaks; hooks, compiled and graphs report
-                       events to phases; script_peaks, progress, defects
+                       events to phases; progress, defects
     contents           history and blocks (the allocator's trace and its replay), contents and lines (live allocations by line of
                        user code), oom, native_stack, snapshot
     values             readbacks, shape_use and value_flow (does a read-back decide a shape?), host_values (answers for libraries)

@@ -16,6 +16,11 @@ class ControlMissing(RuntimeError):
     pass
 
 
+def parts_of(*parts: int) -> dict[str, int]:
+    """The parts of a device book by name, in the library's order."""
+    return dict(zip(("segments", "context", "nccl", "handles"), parts))
+
+
 class DeviceBook(NamedTuple):
     """The device book of one device, in bytes: the total that nvidia-smi would show, and its parts."""
 
@@ -36,7 +41,11 @@ class DeviceBook(NamedTuple):
 
     @property
     def parts(self) -> dict[str, int]:
-        return {"segments": self.segments, "context": self.context, "nccl": self.nccl, "handles": self.handles}
+        return parts_of(self.segments, self.context, self.nccl, self.handles)
+
+    @property
+    def peak_parts(self) -> dict[str, int]:
+        return parts_of(self.segments_peak, self.context_peak, self.nccl_peak, self.handles_peak)
 
 
 class Refusal(NamedTuple):
@@ -68,7 +77,7 @@ class Control:
         if self._library.plimsoll_refusal(device, fields) < 0:
             return None
         asked, _, *parts = fields
-        return Refusal(asked, dict(zip(("segments", "context", "nccl", "handles"), parts)))
+        return Refusal(asked, parts_of(*parts))
 
     def host_pinned_peak(self) -> int:
         fields = (ctypes.c_uint64 * 3)()

@@ -12,19 +12,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 from plimsoll.native import _C
 from plimsoll.trackers.fsdp2 import parts
 from plimsoll.trackers.fsdp2.patches import patches
-from plimsoll.trackers.mem_tracker import MemTracker
+from plimsoll.trackers.mem_tracker import FSDPModMemStats, MemTracker
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType
 from plimsoll.trackers.results import Explanation
-from plimsoll.trackers.snapshots import Snapshot, peaks_from, states_from
-
-
-class FSDPModMemStats:
-    """The statistics of one FSDP module, of the latest step in which it ran: torch's `_FSDPModMemStats`."""
-
-    def __init__(self, mod_fqn: str) -> None:
-        self.mod_fqn = mod_fqn
-        self.local_peak: dict[torch.device, int] = {}
-        self.snapshots: dict[_State, list[Snapshot]] = {}
+from plimsoll.trackers.snapshots import Snapshot, states_from
 
 
 class FSDPMemTracker(MemTracker):
@@ -105,9 +96,7 @@ class FSDPMemTracker(MemTracker):
         """The statistics of each FSDP module, by module. Modules that were sharded together share them."""
         tracking = WeakIdKeyDictionary()
         for plain in self._native.fsdp_module_stats():
-            stats = FSDPModMemStats(plain["fqn"])
-            stats.local_peak = peaks_from(plain["local_peak"])
-            stats.snapshots = states_from(plain, FSDPModState, FSDPRefType)
+            stats = FSDPModMemStats(plain, FSDPModState, FSDPRefType)
             for module in plain["modules"]:
                 if module is not None:
                     tracking[module] = stats

@@ -15,20 +15,27 @@ from plimsoll.trackers import display, fake
 from plimsoll.trackers.hooks import hooks, see_cuda_when_initialized
 from plimsoll.trackers.ref_types import MemRefType, ModState
 from plimsoll.trackers.results import Explanation, LiveTensor
-from plimsoll.trackers.snapshots import Snapshot, peaks_from, snapshot_from, states_from
+from plimsoll.trackers.snapshots import Snapshot, snapshot_from, states_from
 
 
-class ModMemStats:
+class FSDPModMemStats:
+    """The statistics of one FSDP module, of the latest step in which it ran: torch's `_FSDPModMemStats`."""
+
+    def __init__(self, plain: Any, state_class: type[_State], ref_class: type[_RefType]) -> None:
+        self.mod_fqn: str = plain["fqn"]
+        self.local_peak = {torch.device(name): count for name, count in plain["local_peak"].items()}
+        self.snapshots = states_from(plain, state_class, ref_class)
+
+
+class ModMemStats(FSDPModMemStats):
     """The memory of one module in the latest step in which it ran: torch's `_ModMemStats`."""
 
-    def __init__(self, mod_fqn: str) -> None:
-        self.mod_fqn = mod_fqn
-        self.parameter_mem = 0
-        self.buffer_mem = 0
-        self.input_mem = 0
-        self.output_mem = 0
-        self.local_peak: dict[torch.device, int] = {}
-        self.snapshots: dict[_State, list[Snapshot]] = {}
+    def __init__(self, plain: Any, ref_class: type[_RefType]) -> None:
+        super().__init__(plain, ModState, ref_class)
+        self.parameter_mem: int = plain["parameter_mem"]
+        self.buffer_mem: int = plain["buffer_mem"]
+        self.input_mem: int = plain["input_mem"]
+        self.output_mem: int = plain["output_mem"]
 
 
 class MemTracker:
@@ -137,16 +144,8 @@ class MemTracker:
         tracking = WeakIdKeyDictionary()
         for plain in self._native.module_stats():
             if plain["module"] is not None:
-                tracking[plain["module"]] = self._stats_from(plain)
+                tracking[plain["module"]] = ModMemStats(plain, self._ref_class)
         return tracking
-
-    def _stats_from(self, plain: Any) -> ModMemStats:
-        stats = ModMemStats(plain["fqn"])
-        for name in ("parameter_mem", "buffer_mem", "input_mem", "output_mem"):
-            setattr(stats, name, plain[name])
-        stats.local_peak = peaks_from(plain["local_peak"])
-        stats.snapshots = states_from(plain, ModState, self._ref_class)
-        return stats
 
     def get_tracker_snapshot(self, type: str = "current") -> Snapshot:
         """The bytes by category now (``"current"``) or at the peak since the tracker was entered (``"peak"``, each device at

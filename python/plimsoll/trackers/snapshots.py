@@ -40,7 +40,3 @@ def states_from(
     before the state that begins its pass."""
     snapshots: Mapping[str, list[Any]] = plain["snapshots"]
     return {state_class(state): [snapshot_from(one, ref_class) for one in calls] for state, calls in snapshots.items()}
-
-
-def peaks_from(plain: Mapping[str, int]) -> dict[torch.device, int]:
-    return {torch.device(name): count for name, count in plain.items()}

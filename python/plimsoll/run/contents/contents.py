@@ -8,6 +8,7 @@ without a new highest peak is dropped unread. A snapshot at the begin of each st
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plimsoll.run.contents.blocks import Layout, highest_moment
@@ -77,23 +78,18 @@ def _mark(entry: dict[str, Any]) -> _Mark:
     return tuple(entry.get(name) for name in ("action", "addr", "size", "stream", "time_us"))
 
 
+@dataclass(eq=False)
 class Contents:
-    """`note(text)` reports a limitation."""
+    """`_note(text)` reports a limitation."""
 
-    def __init__(
-        self,
-        history: History,
-        peaks: Peaks,
-        keep_all: bool,
-        is_capturing: Callable[[], bool],
-        note: Callable[[str], None],
-    ) -> None:
+    _history: History
+    _peaks: Peaks
+    _keep_all: bool
+    _is_capturing: Callable[[], bool]
+    _note: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self.attribution = Attribution()
-        self._history = history
-        self._peaks = peaks
-        self._keep_all = keep_all
-        self._is_capturing = is_capturing
-        self._note = note
         self._best: dict[int, Alive] = {}
         self._baseline: Snapshot = {"segments": []}
         self._last_before: dict[int, _Mark] = {}  # last trace entry before the baseline, by device

@@ -13,6 +13,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Snapshot = dict[str, Any]
@@ -25,26 +26,20 @@ _CONTEXTS: list[str | None] = [None, "state", "alloc", "all"]
 _ENTRIES_BESIDE_USERS = 200_000
 
 
+@dataclass(eq=False)
 class _Recording:
-    def __init__(
-        self,
-        enabled: str | None,
-        context: str | None = "all",
-        stacks: str = "all",
-        max_entries: int = sys.maxsize,
-        clear_history: bool = False,
-        compile_context: bool = False,
-        global_record_annotations: bool = False,
-        skip_actions: Sequence[str] = (),
-    ) -> None:
-        """The arguments of torch._C._cuda_record_memory_history in order. Older versions have fewer."""
-        self.enabled = enabled
-        self.context = context
-        self.stacks = stacks
-        self.max_entries = max_entries
-        self.clear_history = clear_history
-        self.options = {"compile_context": compile_context, "global_record_annotations": global_record_annotations}
-        self.skip_actions = frozenset(skip_actions)
+    """The arguments of torch._C._cuda_record_memory_history in order. Older versions have fewer."""
+
+    enabled: str | None
+    context: str | None = "all"
+    stacks: str = "all"
+    max_entries: int = sys.maxsize
+    clear_history: bool = False
+    compile_context: bool = False
+    global_record_annotations: bool = False
+    skip_actions: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
         self.since_us = _now_us()
 
 
@@ -177,7 +172,8 @@ class History:
         # A ring buffer with more entries than its new limit would be read in the wrong order.
         self.max_entries = max_entries = max(max_entries, self.max_entries)
         if self._users is not None:
-            options.update({name: on for name, on in self._users.options.items() if name in self._options})
+            for name in {"compile_context", "global_record_annotations"} & self._options:
+                options[name] = getattr(self._users, name)
         self._call_ours(enabled, context=context, stacks=stacks, max_entries=max_entries, **options)
 
     def _call_ours(self, enabled: str | None, **options: Any) -> None:

@@ -9,6 +9,7 @@ ends the run and the pretend GPU's last refusal.
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plimsoll.document_fields import OOM, written
@@ -21,31 +22,21 @@ from plimsoll.run.observe.phases import Timeline
 from plimsoll.run.pretend_control import Control
 
 
+@dataclass(eq=False)
 class Oom:
-    def __init__(
-        self,
-        torch: Any,
-        control: Control | None,
-        timeline: Timeline,
-        hooks: Hooks,
-        history: History,
-        contents: Contents,
-        defects: Defects,
-        is_on: Callable[[], bool],
-    ) -> None:
-        self._torch = torch
-        self._control = control
-        self._timeline = timeline
-        self._hooks = hooks
-        self._history = history
-        self._contents = contents
-        self._defects = defects
-        self._is_on = is_on
-        self.count = 0
-        self._done_at_last: tuple[int, int] = (0, 0)
-        self.last: dict[str, Any] | None = None
-        self.last_snapshot: Snapshot | None = None
-        self._beside: dict[str, Any] | None = None
+    _torch: Any
+    _control: Control | None
+    _timeline: Timeline
+    _hooks: Hooks
+    _history: History
+    _contents: Contents
+    _defects: Defects
+    _is_on: Callable[[], bool]
+    count: int = 0
+    last: dict[str, Any] | None = None
+    last_snapshot: Snapshot | None = None
+    _done_at_last: tuple[int, int] = (0, 0)
+    _beside: dict[str, Any] | None = None
 
     def install(self) -> None:
         attach = getattr(self._torch._C, "_cuda_attach_out_of_memory_observer", None)

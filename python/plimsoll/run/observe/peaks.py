@@ -1,12 +1,14 @@
 """Exact peaks between two phase borders, from the allocator itself.
 
 For each statistic, the allocator keeps the highest value since its peaks were last reset. At each border the observer reads
-and resets the peaks. `script_peaks` hides these resets from the script.
+and resets the peaks. The script does not see these resets: `install`.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+from plimsoll.wrapping import replace, wrapper
 
 Stats = dict[str, Any]
 
@@ -35,31 +37,26 @@ Windows = dict[int, Window]
 Path = tuple[Any, ...]
 
 
-def fold_peaks(stats: Stats, into: dict[Path, int], path: Path = ()) -> None:
+def _each_peak(stats: Stats, path: Path = ()) -> Iterator[tuple[Path, Stats]]:
+    """Every statistic that has a peak, with its path."""
+    for key, value in stats.items():
+        if isinstance(value, dict):
+            if isinstance(value.get("peak"), int):
+                yield (*path, key), value
+            else:
+                yield from _each_peak(value, (*path, key))
+
+
+def fold_peaks(stats: Stats, into: dict[Path, int]) -> None:
     """Keeps the highest peak seen of every statistic that has one."""
-    for key, value in stats.items():
-        if not isinstance(value, dict):
-            continue
-        here = (*path, key)
-        peak = value.get("peak")
-        if isinstance(peak, int):
-            if peak > into.get(here, -1):
-                into[here] = peak
-        else:
-            fold_peaks(value, into, here)
+    for path, value in _each_peak(stats):
+        into[path] = max(value["peak"], into.get(path, 0))
 
 
-def raise_peaks(stats: Stats, kept: dict[Path, int], path: Path = ()) -> None:
+def raise_peaks(stats: Stats, kept: dict[Path, int]) -> None:
     """Replaces peaks by kept ones that are higher."""
-    for key, value in stats.items():
-        if not isinstance(value, dict):
-            continue
-        here = (*path, key)
-        peak = value.get("peak")
-        if isinstance(peak, int):
-            value["peak"] = max(peak, kept.get(here, peak))
-        else:
-            raise_peaks(value, kept, here)
+    for path, value in _each_peak(stats):
+        value["peak"] = max(value["peak"], kept.get(path, 0))
 
 
 class _Total:
@@ -159,3 +156,24 @@ class Peaks:
             device, _ = self._see(index)
             if device is not None:
                 device.script_peaks.clear()
+
+
+# Functions of torch._C. The second of each pair belongs to torch.accelerator; older versions of torch lack it.
+_READERS = ("_cuda_memoryStats", "_accelerator_getDeviceStats")
+_RESETTERS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
+
+
+def install(c_module: Any, peaks: Peaks) -> None:
+    """Hides the observer's resets from the script. REQUIRES: `peaks` holds the functions that were there before."""
+
+    def read(original: Any, device: int) -> Any:
+        return peaks.stats_for_script(device, original(device))
+
+    def reset(original: Any, device: int) -> Any:
+        peaks.script_resets(device)
+        return original(device)
+
+    for names, call in ((_READERS, read), (_RESETTERS, reset)):
+        for name in names:
+            if hasattr(c_module, name):
+                replace(c_module, name, wrapper(call))

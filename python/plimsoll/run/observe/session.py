@@ -10,14 +10,14 @@ from plimsoll.run.contents import snapshot
 from plimsoll.run.contents.contents import MAX_ENTRIES, Contents
 from plimsoll.run.contents.history import History
 from plimsoll.run.contents.oom import Oom
-from plimsoll.run.observe import script_peaks
+from plimsoll.run.observe import peaks
 from plimsoll.run.observe.compiled import Compiled
 from plimsoll.run.observe.defects import Defects
 from plimsoll.run.observe.graphs import Graphs
 from plimsoll.run.observe.hooks import Hooks
-from plimsoll.run.observe.peaks import Peaks, Windows
-from plimsoll.run.observe.phases import Timeline
-from plimsoll.run.pretend_control import Control
+from plimsoll.run.observe.peaks import Device, Peaks, Windows
+from plimsoll.run.observe.phases import Highest, Timeline
+from plimsoll.run.pretend_control import Control, parts_of
 from plimsoll.run.settings import Settings
 from plimsoll.run.values.readbacks import ReadBacks
 
@@ -61,7 +61,7 @@ class Session:
 
     def install(self) -> None:
         """Allocates nothing and initializes nothing. REQUIRES: torch is imported."""
-        script_peaks.install(self.torch._C, self.peaks)
+        peaks.install(self.torch._C, self.peaks)
         self.hooks.on_backward = self._contents.attribution.backward_called
         self._history.on_script_records = self._script_records
         compiled = Compiled(self.hooks, self.timeline, self._attribution)
@@ -144,8 +144,7 @@ class Session:
         return result
 
     def _memory_record(self, complete: bool) -> dict[str, Any]:
-        device = self.fullest_device()
-        index = device if device is not None else 0
+        index = self.fullest_device() or 0
         timeline = self.timeline
         peak = self._peak(index)
         result = written(
@@ -173,33 +172,26 @@ class Session:
 
     def _peak(self, index: int) -> dict[str, Any]:
         """The peak by the short names of document_fields.PEAK."""
-        book = self.peaks.devices.get(index)
-        highest = self.timeline.highest.get(index)
-        reserved = book.reserved_peak if book else 0
+        book = self.peaks.devices.get(index) or Device()
+        highest = self.timeline.highest.get(index) or Highest()
         device = self._control.memory(index) if self._control is not None else None
-        parts = (
-            (device.segments_peak, device.context_peak, device.nccl_peak, device.handles_peak)
-            if device
-            else (reserved, 0, 0, 0)
-        )
         return {
-            "active": book.active_peak if book else 0,
-            "allocated": book.allocated_peak if book else 0,
-            "reserved": reserved,
-            "device": device.peak if device else reserved,
-            "segments": book.segments_peak if book else 0,
-            "step": highest.step if highest else None,
-            "phase": highest.phase if highest else "other",
-            "device_parts": dict(zip(("segments", "context", "nccl", "handles"), parts)),
+            "active": book.active_peak,
+            "allocated": book.allocated_peak,
+            "reserved": book.reserved_peak,
+            "device": device.peak if device else book.reserved_peak,
+            "segments": book.segments_peak,
+            "step": highest.step,
+            "phase": highest.phase,
+            "device_parts": device.peak_parts if device else parts_of(book.reserved_peak, 0, 0, 0),
         }
 
     def _work_record(self) -> dict[str, Any]:
         known = self._control
-        lines: list[dict[str, Any]] = self._read_backs.lines() if self._read_backs is not None else []
         return written(
             REPORT,
             host_pinned=known.host_pinned_peak() if known is not None else 0,
             read_backs=known.read_backs() if known is not None else 0,
-            read_back_lines=lines,
+            read_back_lines=self._read_backs.lines() if self._read_backs is not None else [],
             unpretended=known.unpretended() if known is not None else [],
         )
