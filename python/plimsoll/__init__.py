@@ -25,14 +25,8 @@ if TYPE_CHECKING:
     from plimsoll.trackers import ModTracker as ModTracker
 
 _PLACES = {
-    "MemTracker": "plimsoll.trackers",
-    "FSDPMemTracker": "plimsoll.trackers",
-    "ModTracker": "plimsoll.trackers",
-    "plan": "plimsoll.api",
-    "estimate": "plimsoll.api",
-    "pretend": "plimsoll.api",
-    "Plan": "plimsoll.api",
-    "Estimate": "plimsoll.api",
+    **dict.fromkeys(("MemTracker", "FSDPMemTracker", "ModTracker"), "plimsoll.trackers"),
+    **dict.fromkeys(("plan", "estimate", "pretend", "Plan", "Estimate"), "plimsoll.api"),
 }
 __all__ = ["Estimate", "FSDPMemTracker", "MemTracker", "ModTracker", "Plan", "estimate", "plan", "pretend"]
 

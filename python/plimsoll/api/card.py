@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from plimsoll import autograd_threads
@@ -149,9 +148,7 @@ class pretend:  # noqa: N801, it is used as a function
         _open.append(self._card)
         return self._card
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._card is not None
         _open.remove(self._card)
         self._card._end(error)

@@ -10,17 +10,15 @@ import importlib
 import json
 import os
 import pickle
-import runpy
 import sys
 import traceback
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from plimsoll.api import main_module
 from plimsoll.api.payload import Payload
-from plimsoll.run.script import Script
+from plimsoll.run.script import Script, users_part
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -78,21 +76,9 @@ def _load(payload: Payload) -> Callable[[], Any]:
 
 
 def _leave(payload: Payload, stage: str, error: BaseException) -> None:
-    text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
+    text = "".join(traceback.format_exception(type(error), error, users_part(error)))
     failure = {"stage": stage, "type": type(error).__name__, "message": str(error), "traceback": text}
     Path(payload.folder, "failure.json").write_text(json.dumps(failure))
-
-
-def _users_part(error: BaseException) -> types.TracebackType | None:
-    """The traceback without the frames of plimsoll and Python above the user's code."""
-    above = {runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>"}
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if file not in above and not os.path.abspath(file).startswith(_OWN + os.sep):
-            break
-        trace = trace.tb_next
-    return trace
 
 
 if __name__ == "__main__":

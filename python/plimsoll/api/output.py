@@ -6,28 +6,28 @@ import os
 import sys
 import tempfile
 import threading
-from types import TracebackType
+from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
 _PATIENCE_SECONDS = 1.0
 
 
+@dataclass
 class Output:
-    """One stream of the child: `descriptor` is what it writes to, while the context lasts.
+    """One stream of the child: it writes to `descriptor` while the context lasts.
 
-    Captured: it is kept, and `text()` has it afterwards. Else it goes to `stream`: directly where that is the process's own,
-    through a pipe and a thread where it is a notebook's, or a test's.
+    If captured, `text()` has the output after that. Else the output goes to `stream`: directly if that is the process's own,
+    through a pipe and a thread if it belongs to a notebook or a test.
     """
 
-    def __init__(self, stream: TextIO | None, own: TextIO | None, number: int, capture: bool) -> None:
-        self._stream = stream
-        self._own = own
-        self._number = number
-        self._capture = capture
-        self._file: BinaryIO | None = None
-        self._thread: threading.Thread | None = None
-        self._kept = b""
-        self.descriptor = -1
+    _stream: TextIO | None
+    _own: TextIO | None
+    _number: int
+    _capture: bool
+    _file: BinaryIO | None = None
+    _thread: threading.Thread | None = None
+    _kept: bytes = b""
+    descriptor: int = -1
 
     def __enter__(self) -> Output:
         if self._capture:
@@ -43,9 +43,7 @@ class Output:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self.descriptor)
         if self._file is not None:
             self._file.seek(0)

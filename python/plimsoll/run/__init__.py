@@ -15,7 +15,7 @@ allocator nor the script's own view of it.
     observe            observer (the process), session (the parts together), phases, peaks; hooks, compiled and graphs report
                        events to phases; progress, defects
     contents           history and blocks (the allocator's trace and its replay), contents and lines (live allocations by line of
-                       user code), oom, native_stack, snapshot
+                       user code), oom, native_stack
     values             readbacks, shape_use and value_flow (does a read-back decide a shape?), host_values (answers for libraries)
     torch_patches      after_import (the mechanism), late_compiler, foreach_sharding, garbage_collection, ddp_buckets,
                        redirect_ctypes

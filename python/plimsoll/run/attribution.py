@@ -1,15 +1,13 @@
 """The category, module and cause of each live byte at the peak.
 
-A tracker of the native part (plimsoll.trackers) is active from the initialisation of CUDA to the end. It sees each block of
-the allocator; it sees modules, optimizers and checkpoints by the hooks of the drop-in trackers, and FSDP2 from its import.
-Without a native part for this torch, the record says so and has everything else.
+A tracker of the native part (plimsoll.trackers) is active from the initialisation of CUDA to the end. Without a native part for
+this torch, the record says so and has everything else.
 
-Compiled code stays as it is: while it runs, module hooks are off, and memory belongs to the module around it. The tensors of a
-model that is compiled as a whole are named when the model is called.
+While compiled code runs, module hooks are off, and memory belongs to the module around it. The tensors of a model that is compiled
+as a whole are named when the model is called.
 
-The peak by line of code comes from another source, the allocator's own history (run/contents), because that works with each
-torch. This tracker needs the allocator's trace, a C++ interface of one version of torch. The sums of the two are compared with
-the allocator's peak.
+The peak by line of code comes from the allocator's own history (run/contents), because that works with each torch. The sums of the
+two are compared with the allocator's peak.
 """
 
 import contextlib
@@ -25,11 +23,8 @@ from plimsoll.run.torch_patches import ddp_buckets
 from plimsoll.run.torch_patches.after_import import after_import
 
 _FSDP = "torch.distributed.fsdp"
-_WRAPPERS = [
-    "_checkpoint_wrapped_module",
-    "_fsdp_wrapped_module",
-    "_orig_mod",
-]  # users do not think of these as modules
+# Users do not think of these as modules.
+_WRAPPERS = ["_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_orig_mod"]
 
 _Entry = tuple[str, str, bool, int]  # of a module: full name, class, whether fully_shard was applied, parameters
 
@@ -57,9 +52,8 @@ class Attribution:
         self._patches: Any | None = None
         self._modules: dict[str, _Entry] = {}  # of the models that ran, by full name; the models may be gone
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()  # their roots
-        self._is_preparing = (
-            True  # no step has begun: memory from outside of modules is data, or a copy of weights, not Activation
-        )
+        # No step has begun: memory from outside of modules is data, or a copy of weights, not Activation.
+        self._is_preparing = True
         self._compiled = 0  # the depth of compiled code that runs now
         self._followed: weakref.WeakSet[Any] = weakref.WeakSet()  # states of FSDP2
         self.reason: str | None = None  # why there are no categories
@@ -95,11 +89,7 @@ class Attribution:
         self._patches = importlib.import_module("plimsoll.trackers.fsdp2.patches").patches
         self._patches.acquire()
         stages = importlib.import_module("plimsoll.trackers.fsdp2.stages")
-        setattr(
-            stages,
-            "on_forward",
-            lambda state, module: self._defects.attempt(self._fsdp_forward, state, module),
-        )
+        setattr(stages, "on_forward", lambda state, module: self._defects.attempt(self._fsdp_forward, state, module))
 
     def _fsdp_forward(self, state: Any, module: Any) -> None:
         """The outermost module comes first, with all modules below it."""

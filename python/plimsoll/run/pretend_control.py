@@ -55,6 +55,11 @@ class Refusal(NamedTuple):
     parts: dict[str, int]
 
 
+def _read(count: int, function: Any, device: int) -> list[int] | None:
+    fields = (ctypes.c_uint64 * count)()
+    return list(fields) if function(device, fields) >= 0 else None
+
+
 class Control:
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -67,17 +72,12 @@ class Control:
         return int(self._library.plimsoll_device_count())
 
     def memory(self, device: int) -> DeviceBook | None:
-        fields = (ctypes.c_uint64 * _MEMORY_FIELDS)()
-        if self._library.plimsoll_memory(device, fields) < 0:
-            return None
-        return DeviceBook(*fields)
+        fields = _read(_MEMORY_FIELDS, self._library.plimsoll_memory, device)
+        return DeviceBook(*fields) if fields is not None else None
 
     def refusal(self, device: int) -> Refusal | None:
-        fields = (ctypes.c_uint64 * _REFUSAL_FIELDS)()
-        if self._library.plimsoll_refusal(device, fields) < 0:
-            return None
-        asked, _, *parts = fields
-        return Refusal(asked, parts_of(*parts))
+        fields = _read(_REFUSAL_FIELDS, self._library.plimsoll_refusal, device)
+        return Refusal(fields[0], parts_of(*fields[2:])) if fields is not None else None
 
     def host_pinned_peak(self) -> int:
         fields = (ctypes.c_uint64 * 3)()

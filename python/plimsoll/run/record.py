@@ -6,22 +6,12 @@ Each new record replaces the old one as a whole.
 
 import json
 import os
+import pickle
 from typing import Any
 
 from plimsoll.document_fields import PHASE, STEP, written
-from plimsoll.run.observe.peaks import Window
+from plimsoll.run.contents.history import Snapshot
 from plimsoll.run.observe.phases import Phases
-
-
-def _phase(window: Window) -> dict[str, Any]:
-    return written(
-        PHASE,
-        active=window.active_peak,
-        allocated=window.allocated_peak,
-        reserved=window.reserved_peak,
-        active_end=window.active_end,
-        reserved_end=window.reserved_end,
-    )
 
 
 def step_record(phases: Phases, device: int, step: int | None = None) -> dict[str, Any]:
@@ -30,10 +20,10 @@ def step_record(phases: Phases, device: int, step: int | None = None) -> dict[st
     return written(
         STEP,
         step=step,
-        active=max((window.active_peak for window in mine.values()), default=0),
-        allocated=max((window.allocated_peak for window in mine.values()), default=0),
-        reserved=max((window.reserved_peak for window in mine.values()), default=0),
-        phases={name: _phase(window) for name, window in mine.items()},
+        active=max((window.active for window in mine.values()), default=0),
+        allocated=max((window.allocated for window in mine.values()), default=0),
+        reserved=max((window.reserved for window in mine.values()), default=0),
+        phases={name: written(PHASE, **window._asdict()) for name, window in mine.items()},
     )
 
 
@@ -66,12 +56,26 @@ def _compact(value: Any) -> str:
 
 
 def write(record_dir: str, record: dict[str, Any], steps: str = "[]") -> None:
-    path = os.path.join(record_dir, f"{os.getpid()}.json")
-    partial = f"{path}.partial"
+    text = f'{_compact(record)[:-1]},"steps":{steps}}}'
     try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(f'{_compact(record)[:-1]},"steps":{steps}}}')
+        _replace(os.path.join(record_dir, f"{os.getpid()}.json"), text.encode())
+    except OSError:
+        pass  # The command that made the folder has ended.
+
+
+def write_snapshot(snapshot: Snapshot, path: str) -> None:
+    """`--snapshot`: the format of `torch.cuda.memory._dump_snapshot`, for memory_viz."""
+    _replace(path, pickle.dumps(snapshot))
+
+
+def _replace(path: str, content: bytes) -> None:
+    """A reader never sees a partial file."""
+    partial = f"{path}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
         os.replace(partial, path)
     except OSError:
-        # The command that made the folder has ended.
-        pass
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise

@@ -1,5 +1,6 @@
 """Runs the user's script in this process, like `python script.py` and `python -m module`."""
 
+import importlib
 import importlib.machinery
 import io
 import os
@@ -89,14 +90,19 @@ def _fresh_main() -> types.ModuleType:
     return main
 
 
-def strip_own_frames(error: BaseException) -> types.TracebackType | None:
-    """The error's traceback without the frames of Plimsoll and runpy above the script."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    above = {runpy.__file__, "<frozen runpy>"}
+def users_part(error: BaseException) -> types.TracebackType | None:
+    """The error's traceback without the frames of Plimsoll and Python above the user's code."""
+    own = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+    above = {runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>"}
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file not in above and os.path.dirname(lines.absolute(file)) != own:
+        if file not in above and not lines.absolute(file).startswith(own):
             break
         trace = trace.tb_next
+    return trace
+
+
+def strip_own_frames(error: BaseException) -> types.TracebackType | None:
+    trace = users_part(error)
     return trace if trace is not None or isinstance(error, SyntaxError) else error.__traceback__

@@ -44,7 +44,7 @@ def test_work_after_the_optimizer_starts_the_next_step():
     assert list(first) == ["forward", "backward", "other", "optimizer"]
     assert list(second)[0] == "other"
     assert recorder.timeline.done_steps == 2
-    assert recorder.timeline.after["other"][0].active_peak == recorder.cuts
+    assert recorder.timeline.after["other"][0].active == recorder.cuts
 
 
 def test_consecutive_optimizers_are_one_step():

@@ -14,22 +14,16 @@ Stats = dict[str, Any]
 
 
 class Window(NamedTuple):
-    """The allocator of one device between two borders, in bytes."""
+    """The allocator of one device between two borders, in bytes: peaks, and values at the end."""
 
-    active_peak: int
-    allocated_peak: int
-    reserved_peak: int
+    active: int
+    allocated: int
+    reserved: int
     active_end: int
     reserved_end: int
 
     def then(self, later: "Window") -> "Window":
-        return Window(
-            max(self.active_peak, later.active_peak),
-            max(self.allocated_peak, later.allocated_peak),
-            max(self.reserved_peak, later.reserved_peak),
-            later.active_end,
-            later.reserved_end,
-        )
+        return Window._make((*map(max, self[:3], later[:3]), *later[3:]))
 
 
 Windows = dict[int, Window]
@@ -92,9 +86,9 @@ class Device:
         ends = (stats[name]["all"]["current"] for name in ("active_bytes", "reserved_bytes"))
         window = Window(*self.window, *ends)
         self.window = [0, 0, 0]
-        self.active_peak = max(self.active_peak, window.active_peak)
-        self.allocated_peak = max(self.allocated_peak, window.allocated_peak)
-        self.reserved_peak = max(self.reserved_peak, window.reserved_peak)
+        self.active_peak = max(self.active_peak, window.active)
+        self.allocated_peak = max(self.allocated_peak, window.allocated)
+        self.reserved_peak = max(self.reserved_peak, window.reserved)
         self.allocations.see(stats["allocation"]["all"]["allocated"])
         self.retries.see(stats["num_alloc_retries"])
         return window

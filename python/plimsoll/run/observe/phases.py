@@ -18,8 +18,7 @@ FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other
 Phases = dict[str, Windows]
 
 
-def _add(phases: Phases, phase: str, windows: Windows) -> None:
-    mine = phases.setdefault(phase, {})
+def _join(mine: Windows, windows: Windows) -> None:
     for device, window in windows.items():
         mine[device] = mine[device].then(window) if device in mine else window
 
@@ -33,8 +32,8 @@ class Highest:
         self.phase = OTHER
 
     def see(self, step: int | None, phase: str, window: Window) -> None:
-        if window.active_peak > self.active_peak:
-            self.active_peak, self.step, self.phase = window.active_peak, step, phase
+        if window.active > self.active_peak:
+            self.active_peak, self.step, self.phase = window.active, step, phase
 
 
 class Timeline:
@@ -135,9 +134,8 @@ class Timeline:
             self._optimizer_has_closure = has_closure
             if self._stepped and not has_closure:  # a further optimizer of the same step
                 self._flush()
-                _add(self._opened(), OTHER, self._tail)
-                self._see(self.finished_count, OTHER, self._tail)
-                self._tail, self._stepped, self.phase = {}, False, OPTIMIZER
+                self._file_tail(self._opened(), self.finished_count)
+                self._stepped, self.phase = False, OPTIMIZER
             else:
                 self._begin_work(OPTIMIZER)  # a closure runs a forward, so it opens a step
 
@@ -173,9 +171,7 @@ class Timeline:
             self._flush()
             if self._stepped:
                 self._finish_step()
-                _add(self.after, OTHER, self._tail)
-                self._see(None, OTHER, self._tail)
-                self._tail = {}
+                self._file_tail(self.after, None)
 
     def flush(self) -> None:
         """Files the windows up to now under the current phase."""
@@ -200,9 +196,7 @@ class Timeline:
             self._finish_step()
         self.open, self.phase = {}, phase
         if self._tail:
-            _add(self.open, OTHER, self._tail)
-            self._see(self.finished_count, OTHER, self._tail)
-            self._tail = {}
+            self._file_tail(self.open, self.finished_count)
 
     def _finish_step(self) -> None:
         self.finished.append(self._opened())
@@ -223,18 +217,20 @@ class Timeline:
         if not windows:
             return
         if self._stepped:
-            for device, window in windows.items():
-                self._tail[device] = self._tail[device].then(window) if device in self._tail else window
+            _join(self._tail, windows)
         elif self.open is None:
-            _add(self.before, OTHER, windows)
-            self._see(None, OTHER, windows)
+            self._file(self.before, None, OTHER, windows)
         else:
-            _add(self.open, self.phase, windows)
-            self._see(self.finished_count, self.phase, windows)
+            self._file(self.open, self.finished_count, self.phase, windows)
 
-    def _see(self, step: int | None, phase: str, windows: Windows) -> None:
+    def _file(self, phases: Phases, step: int | None, phase: str, windows: Windows) -> None:
+        _join(phases.setdefault(phase, {}), windows)
         for device, window in windows.items():
             self.highest.setdefault(device, Highest()).see(step, phase, window)
+
+    def _file_tail(self, phases: Phases, step: int | None) -> None:
+        self._file(phases, step, OTHER, self._tail)
+        self._tail = {}
 
     # Bounds the memory of a long run: keeps the first steps, the last steps, and the steps with a device's peak.
     _KEPT_FIRST, _KEPT_LAST = 64, 64

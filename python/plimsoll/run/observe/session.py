@@ -6,7 +6,6 @@ from typing import Any, Protocol
 from plimsoll.document_fields import OTHER_DEVICE, PEAK, REPORT, written
 from plimsoll.run import record
 from plimsoll.run.attribution import Attribution
-from plimsoll.run.contents import snapshot
 from plimsoll.run.contents.contents import MAX_ENTRIES, Contents
 from plimsoll.run.contents.history import History
 from plimsoll.run.contents.oom import Oom
@@ -105,7 +104,7 @@ class Session:
     def write_snapshot(self, path: str, error: BaseException | None) -> None:
         if self._history.started:
             at_failure = self._oom.last_snapshot if self._oom.failure(error) else None
-            snapshot.write(at_failure or self._history.snapshot(), path)
+            record.write_snapshot(at_failure or self._history.snapshot(), path)
 
     def fullest_device(self) -> int | None:
         devices = self.peaks.devices

@@ -3,21 +3,17 @@
 The reducer allocates them twice: in its constructor, and in the order of the gradients when the second forward begins.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from plimsoll.run.torch_patches.after_import import after_import
 from plimsoll.wrapping import replace, wrapper
 
-_installed = False
 
-
+@functools.cache
 def install(scope: Callable[[], Any]) -> None:
     """Enters `scope()` while buckets are allocated. One call is enough, also for a forked child that is observed."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
     after_import.call("torch.distributed", lambda distributed: _wrap_allocations(distributed, scope))
 
 

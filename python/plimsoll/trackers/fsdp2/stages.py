@@ -9,12 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._C._dynamo.eval_frame import (
-    _FrameAction,
-    _FrameExecStrategy,
-    get_eval_frame_callback,
-    set_code_exec_strategy,
-)
+from torch._C._dynamo import eval_frame
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
@@ -62,12 +57,13 @@ def _uncompiled(hook: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(hook)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if get_eval_frame_callback() is None:
+        if eval_frame.get_eval_frame_callback() is None:
             return hook(*args, **kwargs)
         return torch._dynamo.disable(hook, recursive=True, reason="skipping FSDP hooks")(*args, **kwargs)
 
     hidden: Any = call
-    set_code_exec_strategy(hidden.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
+    skip = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+    eval_frame.set_code_exec_strategy(hidden.__code__, skip)
     hidden._torchdynamo_disable = True
     return call
 
