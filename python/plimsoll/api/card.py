@@ -75,8 +75,6 @@ class Card:
         words = "fits" if self.fits else "does not fit"
         return f"<Card {self.gpu.name}: {words}, {text_of(self.device_bytes)} of {text_of(self.gpu.memory)}>"
 
-    # -- the block -------------------------------------------------------------------------------------------------------
-
     def _see(self) -> None:
         """Keeps the peaks so far, before a reset."""
         for device, (active, reserved) in _peaks().items():

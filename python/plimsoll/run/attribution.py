@@ -126,8 +126,6 @@ class Attribution:
                 for path, module in root.named_modules(prefix=name):
                     self._modules[path] = _entry_of(path, module)
 
-    # -- compiled code -----------------------------------------------------------------------------------------------------
-
     def compiled_model_called(self, model: Any) -> None:
         self._defects.attempt(self._name_what_it_holds, model)
 
@@ -171,8 +169,6 @@ class Attribution:
             for parameter in group["params"]:
                 if id(parameter) not in known and parameter.is_cuda:
                     self._native.categorise(parameter, "Parameter")
-
-    # -- the record --------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         if self._native is None:

@@ -1,14 +1,12 @@
 """Tensors without memory: those under FakeTensorMode and on meta. They do not use an allocator. Instead the tracker looks at the
-results of operators, as torch's trackers do, so it does not see temporaries inside operators.
+results of operators, as torch's trackers do, so it does not see temporaries inside operators. DTensor computes the shapes of its
+results with operators on fake tensors of the global shape: these do not count.
 
-DTensor computes the shapes of its results with operators on fake tensors of the global shape, under the script's fake mode if there
-is one. These tensors do not count.
-
-[Note: when looking begins] Looking at results costs each operator about ten microseconds, so it begins only if necessary. It begins
-with the tracker's scope if a registered tensor has no memory or if a fake mode is active. Within the scope, it begins when a module
-gets a parameter or buffer without memory, or when a module is called with such a tensor (or only with keyword arguments, and has such
-parameters). From then on the module's tensors and arguments count. Tensors that the script made before that, outside of modules,
-are not seen. Looking ends with the scope, or when a whole model with memory runs: a model may be made on meta and trained elsewhere.
+[Note: when looking begins] Looking at results costs each operator about ten microseconds. So it begins with the tracker's scope only
+if a registered tensor has no memory or if a fake mode is active. Within the scope, it begins when a module gets a parameter or buffer
+without memory, or when a module is called with such a tensor (or only with keyword arguments, and has such parameters). From then on
+the module's tensors and arguments count, but not tensors that the script made before, outside of modules. Looking ends with the scope,
+or when a whole model with memory runs: a model may be made on meta and trained elsewhere.
 """
 
 import threading

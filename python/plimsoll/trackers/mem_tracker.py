@@ -79,8 +79,6 @@ class MemTracker:
     def _make_native(self) -> "_C.Tracker":
         return _C.Tracker()
 
-    # -- registration ---------------------------------------------------------------------------------------------------
-
     def track_external(self, *external: nn.Module | optim.Optimizer | torch.Tensor) -> None:
         """Registers objects that exist already: modules (parameters, buffers, gradients), optimizers (their state), tensors
         (``Other``), and structures of these. Call it before the tracker is entered."""
@@ -112,8 +110,6 @@ class MemTracker:
                         self._has_fakes = True
                         fake.note(tensor)
 
-    # -- entering --------------------------------------------------------------------------------------------------------------
-
     def __enter__(self) -> "MemTracker":
         with ExitStack() as scope:  # If an entry fails, the earlier ones are undone.
             self._native.enter()
@@ -135,8 +131,6 @@ class MemTracker:
         scope.callback(fake.MemorylessWatch(self._native).close)
         hooks.acquire()
         scope.callback(hooks.release)
-
-    # -- results -----------------------------------------------------------------------------------------------------
 
     @property
     def memory_tracking(self) -> WeakIdKeyDictionary:
@@ -181,8 +175,6 @@ class MemTracker:
         if not totals:
             raise RuntimeError("the tracker has seen no memory yet: run a step while it is entered")
         return max(totals)[1]
-
-    # -- display -------------------------------------------------------------------------------------------------------------
 
     def display_snapshot(self, type: str = "current", units: str = "B", tabulate: bool = False) -> None:
         """Prints a snapshot, in ``B``, ``KiB``, ``MiB`` or ``GiB``."""

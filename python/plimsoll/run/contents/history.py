@@ -1,8 +1,7 @@
 """The allocator's own history, which the observer shares with the script.
 
-The allocator records the union of the requests of observer and script. The script's snapshots are reduced to its own request:
-no trace or stacks without its request, no entries from before it, no actions that it skips. The allocator itself never skips
-or clears entries for the script, because the replay needs all of them.
+The allocator records the union of the requests of observer and script. The script's snapshots are reduced to its own request. The
+allocator itself never skips or clears entries for the script, because the replay needs all of them.
 """
 
 import collections

@@ -1,9 +1,8 @@
 """Out of memory: the place, and the live allocations at that moment.
 
-The caching allocator calls its observers before it throws. Whether the script handles the error is known only later. The error
-is the run's failure if the run ends with it, or if no allocation, forward, backward or optimizer step follows it. All other
-errors were handled. For failures outside that allocator (NCCL, library handles, cudaMallocAsync), the sources are the error that
-ends the run and the pretend GPU's last refusal.
+The caching allocator calls its observers before it throws. The error is the run's failure if the run ends with it, or if no
+allocation, forward, backward or optimizer step follows it. For failures outside that allocator (NCCL, library handles,
+cudaMallocAsync), the sources are the error that ends the run and the pretend GPU's last refusal.
 """
 
 import re

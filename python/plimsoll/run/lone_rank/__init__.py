@@ -1,27 +1,22 @@
 """Lets ``torch.distributed`` run alone in one process, as any rank of any world size.
 
 The process groups stay torch's own: ``nccl`` is the real ProcessGroupNCCL, on a pretend NCCL whose collectives complete at
-once. This package replaces only code that waits for a peer, that uses data from a peer, or whose cost grows with the number of
-peers:
+once. This package replaces only code that waits for a peer, uses data from a peer, or costs more with more peers:
 
-========================  ==============================================================================================
-stores                    ``store.py``: answers for a peer that would set a key
-gloo                      ``cpu_backend.py``: no connections; in CPU collectives, peers hold this rank's values
-reductions on the CPU     ``cpu_reductions.py``: a sum is this rank's values times the group's size, and so on; the mean of
-                          a gradient of DDP is the gradient
-object collectives        ``objects.py``: torch's device tensors, with the objects of this process
-DDP's agreement on sizes  ``ddp_agreement.py``: a broadcast or gather returns the values that this rank sent
-distributed checkpoints   ``checkpoint.py``: a rank saves and loads its own part
-FSDP1's optimizer state   ``fsdp1_state.py``: which peers hold state of which parameters, and its sizes
-works without a wait      ``watchdog_works.py``: their tensors are freed at the point at which a long step frees them
-pipeline stages           ``pipelining.py``: the metadata that a neighbour would send, if this rank knows it
-FSDP2's shards            ``parameter_shards.py``: only the shards that are used are made
-========================  ==============================================================================================
+    store             stores: answers for a peer that would set a key
+    cpu_backend       gloo: no connections
+    cpu_reductions    reductions on the CPU, and the mean of a gradient for DDP
+    objects           object collectives: torch's device tensors, with the objects of this process
+    ddp_agreement     a broadcast or gather of DDP's sizes returns the values that this rank sent
+    checkpoint        a rank saves and loads its own part of a distributed checkpoint
+    fsdp1_state       FSDP1's optimizer state: which peers hold state of which parameters, and its sizes
+    watchdog_works    tensors of works without a wait are freed at the point at which a long step frees them
+    pipelining        the metadata that a neighbour would send, if this rank knows it
+    parameter_shards  only the shards that are used are made
 
 One assumption holds throughout: **the peers hold the same values as this rank**. If only another rank knows the received values
-(a broadcast from elsewhere, a receive), the argument stays as it was passed in.
-
-This package never saves device memory: it makes each allocation that torch makes.
+(a broadcast from elsewhere, a receive), the argument stays as it was passed in. This package never saves device memory: it makes
+each allocation that torch makes.
 """
 
 import sys

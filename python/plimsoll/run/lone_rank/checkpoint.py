@@ -1,11 +1,8 @@
-"""torch.distributed.checkpoint of a lone rank: it saves and loads its own part.
+"""torch.distributed.checkpoint of a lone rank: it saves and loads its own part, which only this rank can load.
 
-The coordinator (rank 0) gathers the plans of all ranks; here each plan is its own. Duplicates are removed from the peers' plans,
-so this rank writes all its data. The check that the shards form whole tensors is skipped, because those of the peers are missing.
-A rank that is not the coordinator would receive its part of the global plan; here it computes that part in the same way.
-
-The result is this rank's part of a checkpoint, which only this rank can load. On a rank that is not the coordinator ``save``
-returns None, because the metadata of the whole checkpoint does not exist there.
+The coordinator (rank 0) gathers the plans of all ranks; here each plan is its own. Duplicates are removed from the peers' plans, and
+the check that the shards form whole tensors is skipped. A rank that is not the coordinator would receive its part of the global plan;
+here it computes that part in the same way. There ``save`` returns None, because the metadata of the whole checkpoint does not exist.
 """
 
 import dataclasses

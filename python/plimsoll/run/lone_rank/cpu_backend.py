@@ -1,8 +1,7 @@
 """gloo without peers: the collectives on CPU tensors of a lone rank.
 
 torch's FakeProcessGroup answers from the rank's own input, and replaces ProcessGroupGloo. Its answers are those of peers with this
-rank's values: ``all_gather`` and ``gather`` give the input in every slot, ``broadcast`` and a receive leave the tensor unchanged,
-``scatter`` from this rank gives its own part. FakeProcessGroup does not reduce: see `cpu_reductions.py`.
+rank's values, except that it does not reduce: see `cpu_reductions.py`.
 """
 
 from types import SimpleNamespace

@@ -1,12 +1,7 @@
 """Results of reductions of CPU tensors if every rank of the group holds this rank's values.
 
-=====================  =================================================================================================
-SUM                    times the group's size
-PRODUCT                to the power of the group's size
-AVG, MIN, MAX          the same
-BAND, BOR              the same
-BXOR                   the same if the group's size is odd, else zeros
-=====================  =================================================================================================
+SUM multiplies by the group's size, PRODUCT raises to its power, and BXOR gives zeros if it is even. All others (AVG, MIN, MAX, BAND,
+BOR, BXOR of an odd size) change nothing.
 
 ``all_reduce`` has the result on every rank, ``reduce`` on its destination only; ``reduce_scatter`` reduces this rank's part of
 its input. This covers collectives that Python calls on a group with the CPU backend gloo.

@@ -1,17 +1,14 @@
 """FSDP1's optimizer state on a lone rank: the peers' state, derived from this rank.
 
 With ``use_orig_params`` a rank has optimizer state only for parameters in its part of the flat parameter. The ranks exchange the
-names and sizes of their state (`_optim_utils.py`, torch 2.13). The flat parameter's metadata, which every rank has in full, says
-which elements a peer holds:
+names and sizes of their state (`_optim_utils.py`, torch 2.13). The flat parameter's metadata says which elements a peer holds:
 
-- a trained parameter of which this rank holds no element has state on the ranks that hold it, if this rank has state for other
-  parameters of the same flat parameter. If this rank holds none of those, the rule is: if the optimizer has any state;
+- a trained parameter of which this rank holds no element has state at its holders, if this rank has state for other parameters of
+  the same flat parameter. If this rank holds none of those, the rule is: if the optimizer has any state;
 - that state has the kinds (names, dtypes, values that are not tensors) of another parameter's state, with the shard's length.
 
-A rank other than 0 may load a state that only rank 0 has read. It receives the state of its own optimizer in whole shapes, or the
-state that the script passed, if any.
-
-Unknown: the state of a rank that holds no element of any parameter. Its state dict is empty.
+A rank other than 0 that loads a state which only rank 0 has read gets the state that the script passed, or else the state of its own
+optimizer in whole shapes. A rank that holds no element of any parameter knows no state: its state dict is empty.
 """
 
 import functools
@@ -46,9 +43,6 @@ class _Now(threading.local):
 _now = _Now()
 
 
-# -- from the metadata ---------------------------------------------------------------------------------------------------
-
-
 def _held_by_ranks(unit: Any, name: str) -> Iterator[tuple[int, int]]:
     """The ranks that hold elements of a parameter, in the group that shards it, with the number of elements."""
     flat, index = unit.handle.flat_param, unit.param_indices[name]
@@ -69,9 +63,6 @@ def _is_held(unit: Any, name: str) -> bool:
 
 def _is_trained(unit: Any, name: str) -> bool:
     return bool(unit.param_requires_grad and unit.param_requires_grad[unit.param_indices[name]])
-
-
-# -- which parameters have state ------------------------------------------------------------------------------------------------------
 
 
 class _Named(NamedTuple):
@@ -131,9 +122,6 @@ def _map_keys(
         return map_keys(optim_state_dict, group, param_key_to_param, param_to_fqns, units, merge_keys)
 
 
-# -- kinds and sizes of state --------------------------------------------------------------------------------------------
-
-
 def _kinds(utils: ModuleType, state: dict[str, Any]) -> Any:
     """The same as `_allgather_state_info` sends, without a read from the device."""
     info = utils.StateInfo({}, {}, {})
@@ -190,9 +178,6 @@ def _convert(
         _now.units, _now.state = {}, {}
 
 
-# -- state that rank 0 read ----------------------------------------------------------------------------------------------------------
-
-
 def _whole_state(utils: ModuleType, loaded: _Loaded) -> dict[str, Any]:
     """The state dict of the whole model with the kinds of this rank's optimizer, and shapes for tensors."""
     optimizer = loaded.optimizer
@@ -234,9 +219,6 @@ def _receive(utils: ModuleType, broadcast: Any, fsdp_state: Any, optim_state: di
         sent = _whole_state(utils, loaded)
     with objects.peers_have(broadcast=[sent]):
         return broadcast(fsdp_state, optim_state, group=group)
-
-
-# -- patches ----------------------------------------------------------------------------------------------------------------
 
 
 def change_utils(utils: ModuleType) -> None:

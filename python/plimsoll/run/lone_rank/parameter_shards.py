@@ -1,9 +1,9 @@
 """A parameter's shards, made only for the ranks that are used.
 
-torch makes a shard for each rank and uses one or two of them. ``fully_shard`` uses the first shard and that of this rank. DTensor's
-random numbers use the length of one shard, if tensor parallelism and FSDP2 share a dimension. With 16,384 ranks and the 300
-parameters of an 8B model, torch makes millions of tensors, most of them empty, in more than a minute. Here a shard is made on access.
-A shard is a view, empty, or a list of indices on the CPU, so device allocations do not change.
+torch makes a shard for each rank. ``fully_shard`` uses the first shard and that of this rank. DTensor's random numbers use the length
+of one shard, if tensor parallelism and FSDP2 share a dimension. With 16,384 ranks and an 8B model, torch would make millions of tensors
+in more than a minute. Here a shard is made on access. A shard is a view, empty, or a list of indices on the CPU, so device
+allocations do not change.
 """
 
 from collections.abc import Iterator

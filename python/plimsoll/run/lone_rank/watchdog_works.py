@@ -1,17 +1,15 @@
 """Tensors of NCCL works that code uses by their future, without a wait: DDP's hooks that compress gradients.
 
-A work keeps the tensors of an asynchronous collective until a wait for it. If code takes the work's future instead, the group's
-watchdog frees them: ten times a second this thread moves the tensors of completed works to a shelf, and the group's next
-collective clears the shelf (`workEnqueue` of `ProcessGroupNCCL.cpp`, torch 2.8 to 2.13). A step of a real job takes longer than a
-tenth of a second, so the first collective of the next step frees the tensors. Steps on the pretend GPU take milliseconds: the
-tensors of a dozen steps would stay, and their number would depend on the machine's speed.
+A work keeps the tensors of an asynchronous collective until a wait for it. Without a wait, the group's watchdog moves them to a
+shelf, ten times a second, and the group's next collective clears the shelf (`workEnqueue` of `ProcessGroupNCCL.cpp`, torch 2.8 to
+2.13). So the first collective of a real job's next step frees them. Steps on the pretend GPU take milliseconds: the tensors of a
+dozen steps would stay, and their number would depend on the machine's speed.
 
 So this module waits for a reduction at once, which leaves no work to the watchdog. It holds the reduced tensors until the first
 collective after the next forward of DDP, or until the first collective of another backward.
 
-A gather keeps tensors that are not reachable from Python, and DDP's hooks in C++ (``_register_builtin_comm_hook``) are not visible.
-These stay with the watchdog, and the next forward waits for it. If such a step takes more than a tenth of a second, the result
-still depends on the machine's speed. The groups of collectives are not distinguished.
+Tensors of a gather and of DDP's hooks in C++ (``_register_builtin_comm_hook``) are not visible. They stay with the watchdog, and the
+next forward waits for it. The groups of collectives are not distinguished.
 """
 
 import functools

@@ -39,8 +39,6 @@ class Compiled:
         after_import.call("torch._dynamo.variables.optimizer", self._wrap_optimizer_variable)
         after_import.call("torch.nn.modules.module", self._wrap_compile_in_place)
 
-    # -- entering and leaving compiled callables -------------------------------------------------------------------------
-
     def _wrap_eval_frame(self, eval_frame: Any) -> None:
         _keep_from_compiling(eval_frame.skip_code)
         name = "_maybe_set_eval_frame" if hasattr(eval_frame, "_maybe_set_eval_frame") else "set_eval_frame"
@@ -146,8 +144,6 @@ class Compiled:
             if eval_frame is not None:  # Absent if torch.compile is switched off.
                 eval_frame.skip_code(call.__code__)
             model._compiled_call_impl = call
-
-    # -- compiled optimizer steps ----------------------------------------------------------------------------------------
 
     def _wrap_optimizer_variable(self, module: Any) -> None:
         @around(module.OptimizerVariable, "call_method")

@@ -1,11 +1,9 @@
 """Reports events of eager mode to the timeline: module calls, backward passes, optimizer steps.
 
 [Note: the forward hook comes and goes] A global module hook slows down every module call, and torch.compile treats modules
-differently while one exists. So the hook is armed only when a forward pass may begin. The first module call removes it, and
-compiled code (see `compiled`) removes it before torch looks at any module.
-
-A forward without gradients (validation, generation, a target network) does not begin a step or a phase. The hook stays until
-the first forward with gradients; after compiled code without gradients it is armed again.
+differently while one exists. So the hook is armed only when a forward pass may begin. The first module call with gradients removes it,
+and compiled code (see `compiled`) removes it before torch looks at any module. A forward without gradients (validation, generation)
+does not begin a step or a phase; after compiled code without gradients the hook is armed again.
 """
 
 import functools

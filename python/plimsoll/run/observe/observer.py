@@ -73,8 +73,6 @@ class Observer:
     def is_on(self) -> bool:
         return self._pid == os.getpid()
 
-    # -- installing ------------------------------------------------------------------------------------------------------
-
     def _torch_import_begins(self) -> None:
         self._import_began = time.monotonic()
 
@@ -112,8 +110,6 @@ class Observer:
         if self._session is not None:
             self._session.forked()
 
-    # -- while it runs ---------------------------------------------------------------------------------------------------
-
     def step_done(self) -> None:
         self._defects.attempt(self._show_and_write)
 
@@ -128,8 +124,6 @@ class Observer:
         book = session.peaks.devices[device]
         self._progress.show(session.timeline.done_steps, book.active_peak, book.reserved_peak)
         self._write(complete=False)
-
-    # -- the record ------------------------------------------------------------------------------------------------------
 
     def _child_over(self) -> None:
         # A forked child of multiprocessing ends without atexit; a spawned child runs it.

@@ -135,8 +135,6 @@ class Peaks:
             device.see_peaks(stats)
         return device, stats
 
-    # -- the script's own calls ------------------------------------------------------------------------------------------
-
     def stats_for_script(self, index: int, stats: Stats) -> Stats:
         """`stats` with the peaks as if only the script had reset them."""
         device = self.devices.get(index)

@@ -110,8 +110,6 @@ class Session:
         devices = self.peaks.devices
         return max(devices, key=lambda index: (devices[index].reserved_peak, -index)) if devices else None
 
-    # -- while it runs ---------------------------------------------------------------------------------------------------
-
     def _cut(self) -> Windows:
         windows: Windows = self._defects.attempt_or({}, self.peaks.cut)
         self._defects.attempt(self._contents.at_border)
@@ -124,8 +122,6 @@ class Session:
 
     def _devices_in_use(self) -> int:
         return self.torch._C._cuda_getDeviceCount() if self.torch.cuda.is_initialized() else 0
-
-    # -- the record ------------------------------------------------------------------------------------------------------
 
     def steps_text(self) -> str:
         timeline = self.timeline

@@ -1,9 +1,8 @@
 """DTensor's sharding propagation for an optimizer's operators, computed once for each kind of parameter.
 
-The foreach and fused operators take lists with one entry per parameter and treat each entry separately. torch propagates each
-entry, in part with quadratic cost: seconds for a few hundred parameters, most of the first step. Parameters with the same shape,
-dtype and placement have the same answer, and a model has about a dozen such kinds. So torch's propagation gets one entry of each
-kind, and its answer is copied to the others. A rule that the script registered may look at all entries together and gets them all.
+The foreach and fused operators take lists with one entry per parameter. torch propagates each entry, in part with quadratic cost:
+seconds for a few hundred parameters. Parameters with the same shape, dtype and placement have the same answer, so torch's propagation
+gets one entry of each kind, and its answer is copied to the others. A rule that the script registered gets all entries.
 """
 
 import dataclasses

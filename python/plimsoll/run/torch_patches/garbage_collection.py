@@ -1,8 +1,8 @@
 """Keeps the pace of Python's cyclic garbage collector if `plimsoll run` skips work of torch.
 
 The collector runs after a number of new containers. In the skipped work torch would have made many, so the collector would have
-run and freed cycles, with their device memory. To make it run at about the same time, `make_up_for` makes the same number of
-empty containers. A full collection takes a tenth of a second, so the total has a limit, after several full collections.
+freed cycles, with their device memory. So `make_up_for` makes the same number of empty containers, up to a total of several full
+collections, which take a tenth of a second each.
 """
 
 import gc

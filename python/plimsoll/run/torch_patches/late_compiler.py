@@ -1,9 +1,8 @@
 """Imports torch's compiler only when something is compiled.
 
 In ordinary training torch calls `torch._dynamo` at many places (optimizer steps, FSDP2's hooks, checkpointing) to exclude a
-function or to break a graph. That imports the whole compiler: two seconds, a third or more of a small script. Without
-compilation these calls have no effect. So the first import gets a placeholder that answers them. Any other access to the
-placeholder, or to a module below it, imports the real compiler in its place.
+function or to break a graph. That imports the whole compiler, which takes two seconds. Without compilation these calls have no effect,
+so a placeholder answers them. Any other access to it, or to a module below it, imports the real compiler in its place.
 """
 
 import functools
@@ -96,8 +95,6 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if _NAME not in sys.modules:
             sys.meta_path.insert(0, self)
 
-    # -- importing -------------------------------------------------------------------------------------------------------
-
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if self.is_real or not name.startswith(_NAME):
             return None
@@ -137,8 +134,6 @@ class LateCompiler(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         config = sys.modules.get(_CONFIG)
         if config is not None:
             setattr(sys.modules[_NAME], "config", config)
-
-    # -- functions that are not compiled ------------------------------------------------------------------------------------
 
     def disabled(self, fn: Callable[..., Any], options: Any) -> Callable[..., Any]:
         """`fn`, excluded from compilation once the compiler is imported."""

@@ -1,7 +1,7 @@
-"""Which expressions carry a value that a statement read, and which places they assign the value to.
+"""Which expressions carry a value that a statement read, and which places (`n`, `self.n`, `sizes[0]`) they assign the value to.
 
-A place is the target of an assignment: `n`, `self.n`, `sizes[0]`. Expressions computed from a value carry it (arithmetic,
-`min`, an element of a list, a method). Metadata of a tensor (`shape`, `len`) does not carry it.
+Expressions computed from a value carry it (arithmetic, `min`, an element of a list, a method). Metadata of a tensor (`shape`, `len`)
+does not carry it.
 """
 
 import ast

@@ -22,9 +22,7 @@ from plimsoll.wrapping import Wrap, wrapper
 on_forward: Callable[[Any, torch.nn.Module], None] | None = None
 
 
-# -- forward: see [Note: stages of forward] ----------------------------------------------------------------------------------
-
-
+# See [Note: stages of forward].
 def around_pre_forward(state: Any, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
     def around(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -78,9 +76,6 @@ def _force_complete(function: Any, root: Any, output: Any) -> Any:
     for state in reversed(incomplete):
         _C.tell_state(Stage.AFTER_POST_FORWARD, state)
     return result
-
-
-# -- backward, and manual unshard ---------------------------------------------------------------------------------------------------
 
 
 @wrapper

@@ -4,17 +4,14 @@ A read-back gives zero (docs/pretend_gpu.md). If a library sends a host's value 
 decision, zero is wrong: a generation never ends, a random generator gets an invalid state, valid arguments are rejected.
 In these cases the host answers:
 
-=================  =====================================================================================================
-transformers       ``transformers.py``: a generation ends at its length
-                   ``attention_masks.py``: a batch that the host sent without padding needs no mask
-                   ``image_sizes.py``: images have the sizes that the host sent
-accelerate         ``accelerate.py``: random generators' states and sizes on which ranks agree are this rank's
-torch's own        ``distributions.py``: arguments on the device are valid
-                   ``known_values.py``: a mask from host values selects the right number of elements
-=================  =====================================================================================================
+    transformers      a generation ends at its length
+    attention_masks   a batch that the host sent without padding needs no mask
+    image_sizes       images have the sizes that the host sent
+    accelerate        random generators' states and sizes on which ranks agree are this rank's
+    distributions     torch's own: arguments on the device are valid
+    known_values      torch's own: a mask from host values selects the right number of elements
 
-The library's device work stays the same, allocation for allocation; only the answer changes. Functions that a library's version
-lacks are skipped.
+The library's device work stays the same, allocation for allocation. Functions that a library's version lacks are skipped.
 """
 
 import functools

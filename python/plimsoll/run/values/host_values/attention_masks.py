@@ -1,8 +1,8 @@
 """Attention masks: before each forward, transformers asks the device whether a mask of tokens by tokens is needed.
 
-A batch without padding needs no mask. Attention without a mask uses another kernel, flash attention, which keeps less memory. So
-the library's functions run with host values known. Positions that the host did not send are the model's own and consecutive: from
-other positions the library would conclude that several sequences are packed into one.
+A batch without padding needs no mask, and flash attention without one keeps less memory. So the library's functions run with host
+values known. Positions that the host did not send are the model's own and consecutive: from other positions the library would
+conclude that several sequences are packed into one.
 """
 
 import functools

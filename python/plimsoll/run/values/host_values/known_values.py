@@ -3,13 +3,11 @@
 [Note: known values] Three kinds of operators get kernels that do the same work and also keep the result's values on the host:
 copies of a host's tensor, fills with one number, and comparisons (for padding). The values are stored with the tensor's storage, so
 views share them and they are freed with the memory. A later write raises torch's version counter, which makes them unknown.
-
-`nonzero`, which each indexing by a mask calls in forward and backward, gets such a kernel too. A mask from host values then
-selects the right number of elements: the tokens with a label, or the edges of a graph.
+`nonzero`, which each indexing by a mask calls in forward and backward, gets such a kernel too.
 
 Other operators compute known values only within `KnownValues`, which wraps the questions of libraries. There an operator runs on the
 device and again on the host's values of its arguments, and a read-back returns the host's value. Tensors with more dimensions than
-a batch of sequences are not followed: they may be large, and libraries do not ask about them.
+a batch of sequences may be large and are not followed.
 
 Before torch 2.9 torch's kernels cannot be called from Python, so no values are known.
 """

@@ -2,8 +2,7 @@
 
 After each token the library evaluates its stopping criteria on the device and reads back whether any sequence continues. The host
 can evaluate one of them: `MaxLengthCriteria` compares the length, which is a shape, with the maximum. Its result is kept for the
-thread. It answers the question that each loop (sampling, beam search, the models' own) asks before the next step: are there
-unfinished sequences?
+thread, and answers each loop (sampling, beam search, the models' own): are there unfinished sequences?
 """
 
 import functools
@@ -35,9 +34,6 @@ _generation = _Generation()
 def _on_device(value: Any) -> bool:
     """True if a read-back of `value` would give zeros, outside of compilation."""
     return isinstance(value, torch.Tensor) and value.is_cuda and not torch.compiler.is_compiling()
-
-
-# -- the length criterion -------------------------------------------------------------------------------------------------
 
 
 def note_the_length(stopping_criteria: ModuleType) -> None:
@@ -74,9 +70,6 @@ def _is_over(defects: Defects) -> bool:
             "is a read-back (assisted decoding), and with zero it would never end"
         )
     return is_over or is_stuck
-
-
-# -- the questions of the loops ---------------------------------------------------------------------------------------------------
 
 
 def end_at_the_length(defects: Defects, utils: ModuleType) -> None:
