@@ -5,8 +5,6 @@ from typing import Any
 
 import torch
 from torch import nn, optim
-from torch.distributed._tools.mem_tracker import _State
-from torch.distributed.fsdp import FSDPModule
 from torch.utils.weak import WeakIdKeyDictionary
 
 from plimsoll.native import _C
@@ -15,7 +13,6 @@ from plimsoll.trackers.fsdp2.patches import patches
 from plimsoll.trackers.mem_tracker import FSDPModMemStats, MemTracker
 from plimsoll.trackers.ref_types import FSDPModState, FSDPRefType
 from plimsoll.trackers.results import Explanation
-from plimsoll.trackers.snapshots import Snapshot, states_from
 
 
 class FSDPMemTracker(MemTracker):
@@ -62,8 +59,7 @@ class FSDPMemTracker(MemTracker):
     _state_class = FSDPModState
 
     def __init__(self, mod: nn.Module, optm: optim.Optimizer | None = None) -> None:
-        if not isinstance(mod, FSDPModule):
-            parts.device_of(mod)  # It raises, and says what to do.
+        parts.device_of(mod)  # For a module without fully_shard, it raises and says what to do.
         self._root_mod = mod
         self._optm = optm
         super().__init__()
@@ -113,7 +109,5 @@ class FSDPMemTracker(MemTracker):
         plain = self._native.explain_first_state()
         return Explanation.from_plain(plain) if plain is not None else None
 
-    def _shown_modules(self) -> list[tuple[str, dict[_State, list[Snapshot]]]]:
-        return [
-            (plain["fqn"], states_from(plain, FSDPModState, FSDPRefType)) for plain in self._native.fsdp_module_stats()
-        ]
+    def _shown_modules(self) -> list[dict[str, Any]]:
+        return self._native.fsdp_module_stats()

@@ -16,15 +16,7 @@ from typing import Any, Protocol
 
 import torch
 import torch.utils.checkpoint
-from torch.nn.modules.module import (
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_forward_hooks,
-    _global_forward_hooks_with_kwargs,
-    _global_forward_pre_hooks,
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules import module as modules
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from plimsoll.native import _C
@@ -173,13 +165,16 @@ class _ModuleCalls:
         self._handles: list[Any] = []
         self._call_impl: Callable[..., Any] | None = None
         _C.set_global_hooks(
-            _global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks, _global_backward_hooks
+            modules._global_forward_pre_hooks,
+            modules._global_forward_hooks,
+            modules._global_backward_pre_hooks,
+            modules._global_backward_hooks,
         )
 
     def install(self) -> None:
         self._handles = [
-            register_module_forward_pre_hook(_C.before_forward),
-            register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
+            modules.register_module_forward_pre_hook(_C.before_forward),
+            modules.register_module_forward_hook(_C.after_forward, with_kwargs=True, always_call=True),
         ]
         original = torch.nn.Module._call_impl
 
@@ -195,9 +190,8 @@ class _ModuleCalls:
     def remove(self) -> None:
         for handle in self._handles:
             handle.remove()
-            _global_forward_hooks_with_kwargs.pop(
-                handle.id, None
-            )  # torch forgets to remove it and would take it for a hook.
+            # torch forgets to remove it and would take it for a hook.
+            modules._global_forward_hooks_with_kwargs.pop(handle.id, None)
         self._handles = []
         ours, self._call_impl = self._call_impl, None
         if ours is None:

@@ -136,9 +136,8 @@ class MemTracker:
     def memory_tracking(self) -> WeakIdKeyDictionary:
         """The statistics of each module, by module."""
         tracking = WeakIdKeyDictionary()
-        for plain in self._native.module_stats():
-            if plain["module"] is not None:
-                tracking[plain["module"]] = ModMemStats(plain, self._ref_class)
+        for plain in MemTracker._shown_modules(self):
+            tracking[plain["module"]] = ModMemStats(plain, self._ref_class)
         return tracking
 
     def get_tracker_snapshot(self, type: str = "current") -> Snapshot:
@@ -186,17 +185,14 @@ class MemTracker:
         display.divisor_of(units)
         render = display.states_table if tabulate else display.states_plain
         shown = self._shown_modules()
-        for index in _C.natural_order([fqn for fqn, _ in shown]):
-            fqn, snapshots = shown[index]
+        for index in _C.natural_order([plain["fqn"] for plain in shown]):
+            fqn = shown[index]["fqn"]
             if fqn.count(".") + 1 <= depth:
+                snapshots = states_from(shown[index], self._state_class, self._ref_class)
                 print(f"Module:  {fqn}\n{render(snapshots, units)}", end="")
 
-    def _shown_modules(self) -> list[tuple[str, dict[_State, list[Snapshot]]]]:
-        return [
-            (plain["fqn"], states_from(plain, ModState, self._ref_class))
-            for plain in self._native.module_stats()
-            if plain["module"] is not None
-        ]
+    def _shown_modules(self) -> list[dict[str, Any]]:
+        return [plain for plain in self._native.module_stats() if plain["module"] is not None]
 
     def reset_mod_stats(self) -> None:
         """Forgets the modules' snapshots."""

@@ -9,6 +9,8 @@ from torch import nn
 from plimsoll.native import _C
 from plimsoll.trackers.hooks import hooks
 
+_KINDS = ("pre_fw_hook", "post_fw_hook", "pre_bw_hook", "post_bw_hook")
+
 
 class ModTracker:
     """A drop-in for ``torch.distributed._tools.mod_tracker.ModTracker``.
@@ -54,12 +56,7 @@ class ModTracker:
         """Registers one hook of each kind; clear them before a second registration. Each hook gets the module (None if it was freed).
         Forward hooks also get the arguments, or arguments and result. Backward hooks get gradients in torch's forms: the first
         gradient of an output as ``(gradient,)``, those of the inputs as ``([gradient, ...],)``, ``()`` if no input needs one."""
-        given = {
-            "pre_fw_hook": pre_fw_hook,
-            "post_fw_hook": post_fw_hook,
-            "pre_bw_hook": pre_bw_hook,
-            "post_bw_hook": post_bw_hook,
-        }
+        given = dict(zip(_KINDS, (pre_fw_hook, post_fw_hook, pre_bw_hook, post_bw_hook)))
         new = {kind: hook for kind, hook in given.items() if hook is not None}
         for kind in new:
             if kind in self._user_hooks:

@@ -3,18 +3,14 @@
 import ctypes
 import re
 from collections.abc import Callable
+from ctypes import c_char_p, c_void_p
 
 _DEPTH = 96
 _OPERATOR = re.compile(rb"^_ZN2at4_ops(\d+)")
 
 
 class _DlInfo(ctypes.Structure):
-    _fields_ = [
-        ("file", ctypes.c_char_p),
-        ("base", ctypes.c_void_p),
-        ("symbol", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-    ]
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
 
 
 class NativeStack:
@@ -28,13 +24,13 @@ class NativeStack:
             self._backtrace = process.backtrace
         except (OSError, AttributeError):
             return
-        self._dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_DlInfo)]
+        self._dladdr.argtypes = [c_void_p, ctypes.POINTER(_DlInfo)]
 
     def operators(self) -> list[str]:
         """Names without namespace and overload, innermost first, each once."""
         if self._backtrace is None:
             return []
-        addresses = (ctypes.c_void_p * _DEPTH)()
+        addresses = (c_void_p * _DEPTH)()
         found: list[str] = []
         info = _DlInfo()
         for address in addresses[: self._backtrace(addresses, _DEPTH)]:

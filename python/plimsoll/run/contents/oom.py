@@ -62,9 +62,12 @@ class Oom:
         self._hooks.arm()  # If the script tries again, its forward must be seen.
         line = line_or_backward(sys._getframe(), self._hooks.backward_line if self._timeline.in_backward else None)
         self.last = self._describe(device, requested, total, free, line)
+        self._add_live_allocations(self.last, device)
+
+    def _add_live_allocations(self, failure: dict[str, Any], device: int) -> None:
         if self._history.started:
             self.last_snapshot = self._history.snapshot()
-            self.last["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
+            failure["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
 
     def _describe(self, device: int, requested: int, total: int, free: int, line: Line) -> dict[str, Any]:
         active, reserved = self._active_and_reserved(device)
@@ -142,9 +145,7 @@ class Oom:
         if refusal is not None:
             free = total - sum(refusal.parts.values())
             failure.update(written(OOM, device_parts=refusal.parts, device_free=free))
-        if self._history.started:
-            self.last_snapshot = self._history.snapshot()
-            failure["top"] = self._contents.of_snapshot(self.last_snapshot, device).groups
+        self._add_live_allocations(failure, device)
         return failure
 
 

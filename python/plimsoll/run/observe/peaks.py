@@ -6,6 +6,7 @@ and resets the peaks. The script does not see these resets: `install`.
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plimsoll.wrapping import replace, wrapper
@@ -94,16 +95,16 @@ class Device:
         return window
 
 
+@dataclass(eq=False)
 class Peaks:
-    """`read` and `reset` are the allocator's own functions, not wrapped; both take a device index. `device_count()` is 0
+    """`_read` and `_reset` are the allocator's own functions, not wrapped; both take a device index. `_device_count()` is 0
     until CUDA is initialized."""
 
-    def __init__(
-        self, read: Callable[[int], Stats], reset: Callable[[int], Any], device_count: Callable[[], int]
-    ) -> None:
-        self._read = read
-        self._reset = reset
-        self._device_count = device_count
+    _read: Callable[[int], Stats]
+    _reset: Callable[[int], Any]
+    _device_count: Callable[[], int]
+
+    def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:

@@ -10,10 +10,13 @@ same step. So the windows after an optimizer step are kept in `_tail` until the 
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from plimsoll.run.observe.peaks import Window, Windows
 
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
+
+_KEPT_FIRST, _KEPT_LAST = 64, 64  # of the finished steps of a long run
 
 Phases = dict[str, Windows]
 
@@ -23,31 +26,31 @@ def _join(mine: Windows, windows: Windows) -> None:
         mine[device] = mine[device].then(window) if device in mine else window
 
 
+@dataclass
 class Highest:
     """The highest active bytes of a device and their moment; of equal values the first."""
 
-    def __init__(self) -> None:
-        self.active_peak = -1
-        self.step: int | None = None
-        self.phase = OTHER
+    active_peak: int = -1
+    step: int | None = None
+    phase: str = OTHER
 
     def see(self, step: int | None, phase: str, window: Window) -> None:
         if window.active > self.active_peak:
             self.active_peak, self.step, self.phase = window.active, step, phase
 
 
+@dataclass(eq=False)
 class Timeline:
-    """Cuts the run at the borders of phases. `cut()` returns the window of each device since the last cut.
+    """Cuts the run at the borders of phases. `_cut()` returns the window of each device since the last cut.
 
     Thread-safe: autograd's threads and several training threads may report events.
     """
 
-    def __init__(
-        self, cut: Callable[[], Windows], on_step: Callable[[], None], check_stop: Callable[[int], None]
-    ) -> None:
-        self._cut = cut
-        self._on_step = on_step
-        self._check_stop = check_stop
+    _cut: Callable[[], Windows]
+    _on_step: Callable[[], None]
+    _check_stop: Callable[[int], None]
+
+    def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
@@ -232,19 +235,17 @@ class Timeline:
         self._file(phases, step, OTHER, self._tail)
         self._tail = {}
 
-    # Bounds the memory of a long run: keeps the first steps, the last steps, and the steps with a device's peak.
-    _KEPT_FIRST, _KEPT_LAST = 64, 64
-
     def _thin_out(self) -> None:
-        if len(self.finished) <= 2 * (self._KEPT_FIRST + self._KEPT_LAST):
+        """Bounds the memory of a long run: keeps the first steps, the last steps, and the steps with a device's peak."""
+        if len(self.finished) <= 2 * (_KEPT_FIRST + _KEPT_LAST):
             return
         numbers = self.finished_numbers()
         peaks = {highest.step for highest in self.highest.values()}
-        last = len(numbers) - self._KEPT_LAST
+        last = len(numbers) - _KEPT_LAST
         kept = [
             (number, step)
             for index, (number, step) in enumerate(zip(numbers, self.finished))
-            if index < self._KEPT_FIRST or index >= last or number in peaks
+            if index < _KEPT_FIRST or index >= last or number in peaks
         ]
         self._numbers = [number for number, _ in kept]
         self.finished = [step for _, step in kept]

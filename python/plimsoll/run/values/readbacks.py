@@ -7,6 +7,7 @@ function that reads the value uses it as a size (`shape_use`). It is False if ne
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -17,12 +18,12 @@ from plimsoll.run.pretend_control import Control
 from plimsoll.run.values.shape_use import read_decides_shape
 
 
+@dataclass
 class _Place:
-    def __init__(self, op: str | None, decided_shape: bool) -> None:
-        self.count = 0
-        self.bytes = 0
-        self.op = op
-        self.decided_shape = decided_shape
+    op: str | None
+    decided_shape: bool
+    count: int = 0
+    bytes: int = 0
 
 
 class ReadBacks:
