@@ -141,7 +141,7 @@ def a_state_that_nobody_knows_is_asked_for():
         try:
             FSDP.optim_state_dict_to_load(model, fresh, {})
         except RuntimeError as error:
-            assert f"rank {rank} is to be told" in str(error) and "--rank 0" in str(error), error
+            assert f"rank {rank} needs the optimizer state" in str(error) and "--rank 0" in str(error), error
         else:
             raise AssertionError("what rank 0 has read cannot be known")
 
