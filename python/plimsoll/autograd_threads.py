@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterator
 
 _NAME = "pt_autograd"
-_LOOKS = (
-    2  # A thread that waits for the interpreter's lock also sleeps; it runs when this thread sleeps between two looks.
-)
+# A thread that waits for the interpreter's lock also sleeps; it runs when this thread sleeps between two looks.
+_LOOKS = 2
 
 
 @functools.cache

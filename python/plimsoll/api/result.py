@@ -40,6 +40,9 @@ class Result:
         values = self._values = json.loads(document)
         self.fits: bool | None = values["fits"]
         self.judgement = Verdict.read(values["verdict"])
+        self.barely = self.judgement.only_just
+        self.spare = self.judgement.spare
+        self.verdict = self.judgement.sentence
         self.gpu = Gpu.read(values["gpu"])
         self.peak = Peak.read(values["peak"])
         self.modules = [Module.read(module) for module in values.get("modules") or ()]
@@ -57,16 +60,8 @@ class Result:
         raise NotImplementedError
 
     @property
-    def barely(self) -> bool:
-        return self.judgement.only_just
-
-    @property
     def categories(self) -> dict[str, int]:
         return dict(self.peak.categories)
-
-    @property
-    def spare(self) -> int | None:
-        return self.judgement.spare
 
     def to_json(self) -> str:
         """The document, as the command wrote it."""
@@ -86,11 +81,6 @@ class Result:
         if len(lines) == 1:
             lines.append(f"  {self.attribution or 'The causes are not known.'}")
         return "\n".join([self.verdict, *lines, *self.notes])
-
-    @property
-    def verdict(self) -> str:
-        """The command's verdict, a sentence."""
-        return self.judgement.sentence
 
     def __str__(self) -> str:
         return self._text

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 LIBRARY = "libplimsoll_pretend.so"
 _VERSION = 3
-_MEMORY_FIELDS = 14
 _REFUSAL_FIELDS = 6
 _READ_BACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64)
 
@@ -72,7 +71,7 @@ class Control:
         return int(self._library.plimsoll_device_count())
 
     def memory(self, device: int) -> DeviceBook | None:
-        fields = _read(_MEMORY_FIELDS, self._library.plimsoll_memory, device)
+        fields = _read(len(DeviceBook._fields), self._library.plimsoll_memory, device)
         return DeviceBook(*fields) if fields is not None else None
 
     def refusal(self, device: int) -> Refusal | None:

@@ -30,9 +30,6 @@ class Defects(Protocol):
     def attempt(self, part: Callable[..., object], *args: Any) -> None: ...
 
 
-# -- optimizers ----------------------------------------------------------------------------------------------------------
-
-
 _Open = list[tuple["weakref.ref[Optimizer]", int]]  # with the thread of each step
 
 
@@ -129,9 +126,6 @@ class _InitGroup:
             return self._original(*args, **kwargs)
 
 
-# -- checkpoints ---------------------------------------------------------------------------------------------------------
-
-
 def _as_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
     def recompute(*args: Any, **kwargs: Any) -> Any:
         with _C.Recomputation():
@@ -152,9 +146,6 @@ def _observe_checkpoints(undo: ExitStack) -> None:
         outputs = forward(ctx, run_function, *args)
         ctx.run_function = _as_recomputation(ctx.run_function)
         return outputs
-
-
-# -- modules -------------------------------------------------------------------------------------------------------------
 
 
 class _ModuleCalls:
@@ -206,9 +197,6 @@ class _ModuleCalls:
 
 
 _NOT_CALLED = object()
-
-
-# -- together ------------------------------------------------------------------------------------------------------------
 
 
 class Hooks:

@@ -89,9 +89,8 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         objects = [_copy(obj) for _ in range(size)]
     else:
         objects = _peers.gathered(obj)
-        payload.resize_(
-            max(payload.numel(), *(len(pickle.dumps(each)) for each in objects))
-        )  # padded to the largest object
+        # padded to the largest object
+        payload.resize_(max(payload.numel(), *(len(pickle.dumps(each)) for each in objects)))
     c10d.all_gather(_slots(payload.numel(), size, device), payload, group=group)
     object_list[:size] = objects
 

@@ -52,8 +52,6 @@ class Hooks:
         self._waiting = False
         self.arm()
 
-    # -- forward -------------------------------------------------------------------------------------------------------
-
     def arm(self) -> None:
         self._waiting = False
         if self._handle is None and self._is_on():
@@ -115,8 +113,6 @@ class Hooks:
 
         function.apply = classmethod(apply)
 
-    # -- backward --------------------------------------------------------------------------------------------------------
-
     def _wrap_backward(self) -> None:
         """Wraps the only function that enters autograd's engine, in each namespace that imported it."""
         graph, autograd = self._torch.autograd.graph, self._torch.autograd
@@ -143,8 +139,6 @@ class Hooks:
             self.disarm()
             self.backward_line = user_line(frame)
             self.on_backward(time.time_ns() // 1000, self.backward_line)
-
-    # -- optimizer -------------------------------------------------------------------------------------------------------
 
     def _before_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._torch.compiler.is_compiling():

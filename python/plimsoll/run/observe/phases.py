@@ -160,12 +160,8 @@ class Timeline:
     def nothing_ran_yet(self) -> None:
         """Discards the open step: it ran before there was a device. A finished step stays."""
         with self._lock:
-            if (
-                self.finished_count == 0
-                and not self._stepped
-                and not self._backward_depth
-                and not self._optimizer_depth
-            ):
+            ran = self.finished_count or self._stepped or self._backward_depth or self._optimizer_depth
+            if not ran:
                 self.open, self.phase, self.work = None, OTHER, 0
 
     def close(self) -> None:

@@ -58,11 +58,8 @@ class Progress:
     def _watch_streams(self) -> None:
         for stream in {id(stream): stream for stream in (sys.__stdout__, sys.__stderr__, self._stream)}.values():
             # If the script replaced `write` of a stream, the stream stays unchanged.
-            if (
-                stream is not None
-                and _is_terminal(stream)
-                and "write" not in getattr(stream, "__dict__", {"write": None})
-            ):
+            own = "write" in getattr(stream, "__dict__", {"write": None})
+            if stream is not None and _is_terminal(stream) and not own:
                 stream.write = _Erasing(self, stream)  # type: ignore[method-assign]
                 self._watched.append(stream)
 

@@ -93,9 +93,6 @@ def on_host(tensor: torch.Tensor, sent: bool = False) -> torch.Tensor | None:
     return None if sent else torch.tensor(known.numbers, dtype=known.dtype).expand(tensor.size())
 
 
-# -- sources of known values -----------------------------------------------------------------------------------------------
-
-
 def begin(control: Control | None) -> None:
     """REQUIRES: torch is imported. Values that were sent before are unknown. Without `control`, read-backs give zeros."""
     global _control
@@ -209,9 +206,6 @@ def _answered(numbers: torch.Tensor) -> Iterator[None]:
     finally:
         if _control is not None:
             _control.answer_next_read_back(0, 0)
-
-
-# -- values computed from known values --------------------------------------------------------------------------------------------
 
 
 class KnownValues(TorchDispatchMode):
