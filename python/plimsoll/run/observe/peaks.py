@@ -24,7 +24,8 @@ class Window(NamedTuple):
     reserved_end: int
 
     def then(self, later: "Window") -> "Window":
-        return Window._make((*map(max, self[:3], later[:3]), *later[3:]))
+        peaks = [max(pair) for pair in zip(self[:3], later[:3])]
+        return Window._make((*peaks, later.active_end, later.reserved_end))
 
 
 Windows = dict[int, Window]
