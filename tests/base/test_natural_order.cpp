@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/base/natural_order.h"
+#include "plimsoll/base/text.h"
 
 using namespace plimsoll;
 

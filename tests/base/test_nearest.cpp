@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 
 namespace test_nearest {
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/base/text_position.h"
+#include "plimsoll/base/text.h"
 
 namespace test_text_position {
 

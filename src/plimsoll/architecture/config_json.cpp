@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/text_position.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::architecture {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/spellings.h"
 #include "plimsoll/job/values.h"

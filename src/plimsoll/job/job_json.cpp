@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/text_position.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/values.h"
 

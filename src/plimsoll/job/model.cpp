@@ -6,7 +6,7 @@
 #include "plimsoll/architecture/config_json.h"
 #include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {

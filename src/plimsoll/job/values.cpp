@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::job {
 namespace {

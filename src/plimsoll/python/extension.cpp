@@ -7,7 +7,7 @@
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/categories.h"
-#include "plimsoll/base/natural_order.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/python/bind.h"
 #include "plimsoll/python/hooks.h"
 #include "plimsoll/python/tensors.h"

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "plimsoll/base/categories.h"
-#include "plimsoll/base/natural_order.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::inline tracker {

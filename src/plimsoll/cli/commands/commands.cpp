@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/planner.h"
 #include "plimsoll/job/values.h"

@@ -2,7 +2,7 @@
 #include <ostream>
 
 #include "plimsoll/architecture/presets.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/exit_codes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/values.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/torchtitan/fields.h"
 #include "plimsoll/job/values.h"
 

@@ -14,8 +14,7 @@
 #include <utility>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/base/nearest.h"
-#include "plimsoll/base/text_position.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::pretend {
 namespace {

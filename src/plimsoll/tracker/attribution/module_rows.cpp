@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "plimsoll/base/categories.h"
-#include "plimsoll/base/natural_order.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::inline tracker {
 namespace {

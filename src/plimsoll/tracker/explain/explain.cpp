@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "plimsoll/base/categories.h"
-#include "plimsoll/base/natural_order.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::inline tracker {
 
