@@ -14,7 +14,7 @@
 #include "plimsoll/fsdp/checkpoint/shard_note.h"
 #include "plimsoll/fsdp/checkpoint/source.h"
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
-#include "plimsoll/safetensors/writer.h"
+#include "plimsoll/safetensors/file.h"
 
 using namespace checkpoint_tests;
 

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "plimsoll/safetensors/checkpoint_folder.h"
-#include "plimsoll/safetensors/reader.h"
-#include "plimsoll/safetensors/writer.h"
+#include "plimsoll/safetensors/file.h"
 #include "safetensors/scratch.h"
 
 /// The contents of the tests' checkpoints: files of two ranks, one in its own folder. Every byte differs between steps.

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/safetensors/reader.h"
-#include "plimsoll/safetensors/writer.h"
+#include "plimsoll/safetensors/file.h"
 #include "safetensors/scratch.h"
 
 namespace test_round_trip {

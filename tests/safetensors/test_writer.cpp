@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/safetensors/reader.h"
-#include "plimsoll/safetensors/writer.h"
+#include "plimsoll/safetensors/file.h"
 #include "safetensors/scratch.h"
 
 namespace test_writer {

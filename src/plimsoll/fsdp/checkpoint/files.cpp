@@ -14,8 +14,8 @@
 #include "plimsoll/fsdp/checkpoint/file_names.h"
 #include "plimsoll/fsdp/checkpoint/shard_note.h"
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
+#include "plimsoll/safetensors/file.h"
 #include "plimsoll/safetensors/json.h"
-#include "plimsoll/safetensors/writer.h"
 
 namespace plimsoll::fsdp {
 namespace {

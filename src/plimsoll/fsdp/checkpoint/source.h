@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
-#include "plimsoll/safetensors/reader.h"
+#include "plimsoll/safetensors/file.h"
 
 namespace plimsoll::fsdp {
 
