@@ -10,7 +10,7 @@
 #include "plimsoll/fsdp/module_ref.h"
 #include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/nn/optim/optimizer.h"
-#include "plimsoll/safetensors/dtype.h"
+#include "plimsoll/safetensors/header.h"
 
 /// The state of a model or an optimizer as a list of tensors, each with its position in the whole tensor. Saving,
 /// loading and gathering use it (full_state.h, files.h, checkpoint.h).
