@@ -8,7 +8,6 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/toml_value.h"
-#include "plimsoll/job/torchtitan/fields.h"
 #include "plimsoll/job/torchtitan/file.h"
 #include "plimsoll/job/values.h"
 
