@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/job/spellings.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {

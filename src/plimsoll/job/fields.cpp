@@ -8,7 +8,6 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/text.h"
 #include "plimsoll/job/check.h"
-#include "plimsoll/job/spellings.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {

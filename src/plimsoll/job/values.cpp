@@ -51,6 +51,49 @@ bool is_large_amount(std::string_view text) {
   }
 }
 
+using Words = std::vector<std::string>;
+
+// Each in the order of its enumeration.
+const Words kDtypes = {"fp32", "bf16", "fp16", "float32", "bfloat16", "float16"};
+const Words kOptimizers = {"adamw", "adam", "sgd"};
+const Words kImpls = {"foreach", "fused", "forloop", "for-loop"};
+const Words kOffloads = {"none", "params"};
+const Words kNorms = {"composite", "fused"};
+const Words kCheckpointKinds = {"none", "full", "selective"};
+
+constexpr const char* kReshardForms = "auto, always, never or a number of ranks";
+constexpr const char* kWrapForms = "blocks, blocks:K or root";
+constexpr const char* kCheckpointForms =
+    "none, full, selective, every:K, selective:every:K or ranges as in full@0-15+selective@16-23";
+
+template <class Enum>
+const std::string& word_of(const Words& words, Enum value) {
+  return words.at(static_cast<std::size_t>(value));
+}
+
+bool begins_with_digit(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }
+
+CheckpointKind parse_kind(const std::string& what, std::string_view text) {
+  return static_cast<CheckpointKind>(parse_word(what, text, kCheckpointKinds, kCheckpointForms));
+}
+
+Checkpoint::Range parse_range(const std::string& what, std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string_view::npos) {
+    throw InvalidArgument(what + " expects ranges of blocks as in full@0-15+selective@16-23, found " + in_quotes(text) +
+                          "");
+  }
+  Checkpoint::Range range{.kind = parse_kind(what, text.substr(0, at))};
+  const std::string_view blocks = text.substr(at + 1);
+  const std::size_t dash = blocks.find('-');
+  range.first = parse_whole(what, blocks.substr(0, dash), 0);
+  range.last = dash == std::string_view::npos ? range.first : parse_whole(what, blocks.substr(dash + 1), 0);
+  if (range.last < range.first) {
+    throw InvalidArgument(what + " expects the first block of a range before its last, found " + in_quotes(text));
+  }
+  return range;
+}
+
 }  // namespace
 
 std::string in_quotes(std::string_view text) {
@@ -153,5 +196,107 @@ std::string text_of_memory(Bytes bytes) {
   }
   return std::to_string(bytes) + kUnits[unit];
 }
+
+Reshard parse_reshard(const std::string& what, std::string_view text) {
+  if (begins_with_digit(text)) return {Reshard::Kind::kToMesh, parse_whole(what, text, 2)};
+  static const Words kWords = {"auto", "always", "never", "true", "false"};
+  const std::size_t word = parse_word(what, text, kWords, kReshardForms);
+  return {static_cast<Reshard::Kind>(word > 2 ? word - 2 : word), 0};
+}
+
+std::string text_of(const Reshard& reshard) {
+  switch (reshard.kind) {
+    case Reshard::Kind::kAuto:
+      return "auto";
+    case Reshard::Kind::kAlways:
+      return "always";
+    case Reshard::Kind::kNever:
+      return "never";
+    case Reshard::Kind::kToMesh:
+      break;
+  }
+  return std::to_string(reshard.ranks);
+}
+
+Wrap parse_wrap(const std::string& what, std::string_view text) {
+  constexpr std::string_view kPrefix = "blocks:";
+  if (lower(text.substr(0, kPrefix.size())) == kPrefix) return {parse_whole(what, text.substr(kPrefix.size()), 1)};
+  static const Words kKinds = {"root", "blocks"};
+  return {static_cast<std::int64_t>(parse_word(what, text, kKinds, kWrapForms))};
+}
+
+std::string text_of(const Wrap& wrap) {
+  if (wrap.blocks == 0) return "root";
+  return wrap.blocks == 1 ? "blocks" : "blocks:" + std::to_string(wrap.blocks);
+}
+
+Checkpoint parse_checkpoint(const std::string& what, std::string_view text) {
+  Checkpoint checkpoint;
+  if (text.find('@') != std::string_view::npos) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find('+', begin), text.size());
+      checkpoint.ranges.push_back(parse_range(what, text.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+    return checkpoint;
+  }
+  constexpr std::string_view kEvery = "every:";
+  const std::string word = lower(text);
+  const std::size_t every = word.find(kEvery);
+  if (every == std::string::npos) {
+    checkpoint.kind = parse_kind(what, text);
+    return checkpoint;
+  }
+  checkpoint.every = parse_whole(what, text.substr(every + kEvery.size()), 1);
+  if (every == 0) {
+    checkpoint.kind = CheckpointKind::kFull;
+  } else if (word[every - 1] == ':') {
+    checkpoint.kind = parse_kind(what, text.substr(0, every - 1));
+  }
+  if (checkpoint.kind == CheckpointKind::kNone) {
+    throw InvalidArgument(what + " expects " + kCheckpointForms + ", found " + in_quotes(text));
+  }
+  return checkpoint;
+}
+
+std::string text_of(const Checkpoint& checkpoint) {
+  std::string text;
+  for (const auto& range : checkpoint.ranges) {
+    text += (text.empty() ? "" : "+") + word_of(kCheckpointKinds, range.kind) + "@" + std::to_string(range.first) +
+            "-" + std::to_string(range.last);
+  }
+  if (!text.empty()) return text;
+  if (checkpoint.every <= 1 || checkpoint.kind == CheckpointKind::kNone) {
+    return word_of(kCheckpointKinds, checkpoint.kind);
+  }
+  const std::string every = "every:" + std::to_string(checkpoint.every);
+  return checkpoint.kind == CheckpointKind::kFull ? every : word_of(kCheckpointKinds, checkpoint.kind) + ":" + every;
+}
+
+Dtype parse_dtype(const std::string& what, std::string_view text) {
+  return static_cast<Dtype>(parse_word(what, text, kDtypes, "bf16, fp16 or fp32") % 3);
+}
+std::string text_of(Dtype dtype) { return word_of(kDtypes, dtype); }
+
+OptimizerKind parse_optimizer(const std::string& what, std::string_view text) {
+  return static_cast<OptimizerKind>(parse_word(what, text, kOptimizers));
+}
+std::string text_of(OptimizerKind kind) { return word_of(kOptimizers, kind); }
+
+OptimizerImpl parse_optimizer_impl(const std::string& what, std::string_view text) {
+  const std::size_t index = parse_word(what, text, kImpls, "foreach, fused or forloop");
+  return index == 3 ? OptimizerImpl::kForLoop : static_cast<OptimizerImpl>(index);
+}
+std::string text_of(OptimizerImpl impl) { return word_of(kImpls, impl); }
+
+Offload parse_offload(const std::string& what, std::string_view text) {
+  return static_cast<Offload>(parse_word(what, text, kOffloads));
+}
+std::string text_of(Offload offload) { return word_of(kOffloads, offload); }
+
+Norm parse_norm(const std::string& what, std::string_view text) {
+  return static_cast<Norm>(parse_word(what, text, kNorms));
+}
+std::string text_of(Norm norm) { return word_of(kNorms, norm); }
 
 }  // namespace plimsoll::job
