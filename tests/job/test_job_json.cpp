@@ -4,7 +4,7 @@
 
 #include "job/messages.h"
 #include "plimsoll/job/fields.h"
-#include "plimsoll/job/job_json.h"
+#include "plimsoll/job/job_file.h"
 
 namespace test_job_json {
 

@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/toml.h"
 #include "plimsoll/job/toml_value.h"
 #include "plimsoll/job/torchtitan/torchtitan.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::job {
 namespace {
@@ -46,6 +52,61 @@ void refuse_both_spellings(const toml::Value& root, const fs::path& path) {
   }
 }
 
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Value& value) {
+  return std::visit([](const auto& plain) { return Json(plain); }, value);
+}
+
+Value value_of(const std::string& key, const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::null:
+      return nullptr;
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+      return json.get<std::int64_t>();
+    case Json::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        throw InvalidArgument("'" + key + "' is beyond 64 bits: " + json.dump());
+      }
+      return json.get<std::int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    default:
+      return json.get<std::string>();
+  }
+}
+
+/// Refuses nested values and repeated names during parsing.
+class Shape {
+ public:
+  explicit Shape(const std::string& origin) : origin_(origin) {}
+
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth > 0) throw FormatError(origin_ + ": the values of a job are plain, found an object or a list");
+    if (event == Json::parse_event_t::key && !keys_.insert(parsed.get<std::string>()).second) {
+      throw FormatError(origin_ + ": " + in_quotes(parsed.get<std::string>()) + " appears twice");
+    }
+    return true;
+  }
+
+ private:
+  const std::string& origin_;
+  std::set<std::string> keys_;
+};
+
+Json parse(std::string_view text, const std::string& origin) {
+  try {
+    return Json::parse(text, Shape(origin));
+  } catch (const Json::parse_error& error) {
+    throw FormatError(origin + ": not valid JSON: " + line_and_column(text, error.byte));
+  } catch (const Json::out_of_range&) {
+    throw FormatError(origin + ": not valid JSON: a number is out of range");
+  }
+}
+
 }  // namespace
 
 JobFile read_job_file(const fs::path& path, Job& job, std::span<const Setting> flags) {
@@ -55,6 +116,30 @@ JobFile read_job_file(const fs::path& path, Job& job, std::span<const Setting> f
   read_own_form(root, path, job);
   for (const Setting& flag : flags) find_field(flag.name).set(job, flag.text);
   return {};
+}
+
+std::string to_json(const Job& job) {
+  Json json;
+  json[model_field().key()] = json_of(model_field().value(job));
+  for (const Field& field : fields()) json[field.key()] = json_of(field.value(job));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Job job_from_json(std::string_view text, const std::string& origin) {
+  const Json json = parse(text, origin);
+  if (!json.is_object())
+    throw FormatError(origin + ": expected a JSON object with the fields of a job, found " + json.type_name());
+  if (!json.contains("model"))
+    throw FormatError(origin + ": 'model' is missing: expected a name or the path of a config.json");
+  Job job;
+  for (const auto& [key, value] : json.items()) {
+    try {
+      set_value(job, find_field(key), value_of(key, value));
+    } catch (const InvalidArgument& error) {
+      throw FormatError(origin + ": " + error.what());
+    }
+  }
+  return job;
 }
 
 }  // namespace plimsoll::job

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/job/job.h"
@@ -30,5 +31,12 @@ struct JobFile {
 /// Throws InvalidArgument for a file that cannot be read and for wrong flags, FormatError with the line for wrong
 /// contents. `job` may then have some of the values.
 JobFile read_job_file(const std::filesystem::path& path, Job& job, std::span<const Setting> flags = {});
+
+/// A job as a JSON object: `model`, then all fields by their names with underscores, typed. An absent value is null.
+std::string to_json(const Job& job);
+
+/// The inverse. A missing field has its default; `model` is required.
+/// Throws FormatError that begins with `origin` for other text, with the nearest name for an unknown field.
+Job job_from_json(std::string_view text, const std::string& origin);
 
 }  // namespace plimsoll::job

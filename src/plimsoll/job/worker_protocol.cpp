@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plimsoll/job/job_json.h"
+#include "plimsoll/job/job_file.h"
 #include "plimsoll/report/document.h"
 
 namespace plimsoll::job {
