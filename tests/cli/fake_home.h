@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/installation.h"
-#include "plimsoll/cli/output_file.h"
 
 /// A plimsoll without torch: its Python is a shell script, its pretend library is the C library.
 class FakeHome {

@@ -5,7 +5,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/child_record.h"
-#include "plimsoll/cli/output_file.h"
+#include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/run_settings.h"
 
 namespace test_child_record {

@@ -7,7 +7,7 @@
 #include "cli/call_command.h"
 #include "cli/fake_planning.h"
 #include "plimsoll/architecture/presets.h"
-#include "plimsoll/cli/output_file.h"
+#include "plimsoll/cli/documents.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/report/document.h"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/output_file.h"
+#include "plimsoll/cli/documents.h"
 
 namespace test_output_file {
 

@@ -7,7 +7,7 @@
 
 #include "cli/call_command.h"
 #include "cli/fake_planning.h"
-#include "plimsoll/cli/output_file.h"
+#include "plimsoll/cli/documents.h"
 
 namespace test_plan_commands {
 

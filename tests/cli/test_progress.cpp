@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "plimsoll/cli/progress.h"
+#include "plimsoll/cli/documents.h"
 
 namespace test_progress {
 

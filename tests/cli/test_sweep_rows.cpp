@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/output_file.h"
+#include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/search/sweep_rows.h"
 
 namespace test_sweep_rows {

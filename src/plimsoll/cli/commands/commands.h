@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/grammar/command_line.h"
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/planning.h"
-#include "plimsoll/cli/streams.h"
 
 namespace plimsoll::cli {
 

@@ -6,8 +6,6 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/job_setup.h"
-#include "plimsoll/cli/output_file.h"
-#include "plimsoll/cli/progress.h"
 #include "plimsoll/report/document.h"
 #include "plimsoll/report/text/report_text.h"
 #include "plimsoll/report/verdict.h"
