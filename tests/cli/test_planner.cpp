@@ -8,7 +8,7 @@
 #include "cli/fake_home.h"
 #include "cli/fake_planning.h"
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/planner.h"
+#include "plimsoll/cli/planning.h"
 #include "plimsoll/report/document.h"
 
 namespace test_planner {

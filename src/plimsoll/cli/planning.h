@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "plimsoll/cli/installation.h"
+#include "plimsoll/cli/process/signal_watch.h"
+#include "plimsoll/cli/process/worker_process.h"
 #include "plimsoll/job/worker_protocol.h"
 
 namespace plimsoll::cli {
@@ -43,5 +48,31 @@ using StartPlanning = std::function<std::unique_ptr<Planning>(std::size_t proces
 
 /// The report of an outcome. Throws InvalidArgument with the error if the job is wrong, else PlanningFailed.
 report::Report report_or_throw(PlanOutcome outcome);
+
+/// The program that runs jobs: PLIMSOLL_PLANNER, else plimsoll-planner beside the command.
+/// Throws PlanningFailed with advice if the program is missing.
+std::filesystem::path find_planner(const Installation& installation);
+
+/// Runs jobs in that program (plan/worker.h). The destructor ends the program and all its processes. Meanwhile, signals
+/// that end the command wait for `run`.
+class Planner : public Planning {
+ public:
+  /// Throws SystemError if `program` cannot be started.
+  Planner(const std::filesystem::path& program, std::size_t processes);
+
+  /// Throws PlanningFailed if the program dies, or if an answer is not valid.
+  std::vector<PlanOutcome> run(const std::vector<PlanRequest>& requests, const OnDone& on_done = {}) override;
+
+ private:
+  void send(std::string& outgoing, std::size_t& sent);
+  bool receive();
+  job::NumberedOutcome parse(const std::string& line) const;
+
+  std::filesystem::path program_;
+  SignalWatch signals_;
+  WorkerProcess worker_;
+  std::string incoming_;
+  std::int64_t next_id_ = 0;
+};
 
 }  // namespace plimsoll::cli
