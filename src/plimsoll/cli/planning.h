@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "plimsoll/cli/installation.h"
-#include "plimsoll/cli/process/signal_watch.h"
 #include "plimsoll/cli/process/worker_process.h"
 #include "plimsoll/job/worker_protocol.h"
 
