@@ -6,7 +6,7 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/run_settings.h"
+#include "plimsoll/cli/process/environment.h"
 
 namespace test_child_record {
 

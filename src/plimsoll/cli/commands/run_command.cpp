@@ -14,7 +14,6 @@
 #include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/cli/process/environment.h"
 #include "plimsoll/cli/run_options.h"
-#include "plimsoll/cli/run_settings.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/values.h"
