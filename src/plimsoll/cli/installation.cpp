@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <vector>
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/process/child_process.h"
+#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -149,6 +151,24 @@ Interpreter find_interpreter(const std::optional<std::string>& named, const Inst
     throw InvalidArgument("--python " + python.string() + " cannot be used, for the reason above; " + kSupported);
   }
   return with_libraries(python, trimmed(answer.output), installation.layout);
+}
+
+pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory, const Installation& installation) {
+  pretend::Profile profile = pretend::find_profile(gpu, installation.profiles());
+  if (!memory) return profile;
+  if (*memory <= profile.context) {
+    throw InvalidArgument("--gpu-memory " + format_bytes(*memory) +
+                          " is too small: the CUDA context of a process takes " + format_bytes(profile.context));
+  }
+  profile.memory = *memory;
+  return profile;
+}
+
+fs::path profile_file(const std::string& gpu, const Installation& installation) {
+  const std::vector<std::string> names = pretend::profile_names(installation.profiles());
+  const auto known = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& name) { return job::lower(name) == job::lower(gpu); });
+  return fs::absolute(known == names.end() ? fs::path(gpu) : installation.profiles() / (*known + ".json"));
 }
 
 }  // namespace plimsoll::cli

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/pretend/model/profile.h"
+
 namespace plimsoll::cli {
 
 /// How the parts of plimsoll are installed.
@@ -68,5 +71,13 @@ bool is_program(const std::filesystem::path& file);
 /// The program with this path, or the first with this name in the folders of `path` (the variable PATH).
 /// Throws InvalidArgument if there is none.
 std::filesystem::path find_program(const std::string& program, const std::string& path);
+
+/// The profile that --gpu names, from `installation` or a file, with the memory of --gpu-memory if that is given.
+/// Throws InvalidArgument with the nearest names for an unknown GPU, and for less memory than a process's context
+/// needs; FormatError for a file that is not a profile.
+pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory, const Installation& installation);
+
+/// The file of that profile. REQUIRES: profile_for(gpu, …) does not throw.
+std::filesystem::path profile_file(const std::string& gpu, const Installation& installation);
 
 }  // namespace plimsoll::cli

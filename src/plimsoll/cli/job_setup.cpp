@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/card.h"
+#include "plimsoll/cli/installation.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/gpu_of.h"

@@ -5,12 +5,12 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/card.h"
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
+#include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/cli/process/environment.h"
 #include "plimsoll/cli/run_options.h"
