@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/cli/search/fit_candidates.h"
+#include "plimsoll/cli/search/fit_search.h"
 #include "plimsoll/job/model.h"
 
 namespace test_fit_candidates {

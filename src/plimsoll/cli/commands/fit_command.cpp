@@ -7,7 +7,6 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/job_setup.h"
-#include "plimsoll/cli/search/fit_candidates.h"
 #include "plimsoll/cli/search/fit_search.h"
 #include "plimsoll/job/values.h"
 #include "plimsoll/report/document.h"
