@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plimsoll/cli/search/changes.h"
+#include "plimsoll/cli/search/variants.h"
 #include "plimsoll/job/model.h"
 
 namespace test_changes {

@@ -4,7 +4,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/search/sweep_rows.h"
+#include "plimsoll/cli/search/variants.h"
 
 namespace test_sweep_rows {
 

@@ -6,7 +6,7 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/job_setup.h"
-#include "plimsoll/cli/search/changes.h"
+#include "plimsoll/cli/search/variants.h"
 #include "plimsoll/report/document.h"
 #include "plimsoll/report/text/explanation.h"
 
