@@ -115,18 +115,6 @@ void sync_and_list(const fs::path& folder, const fs::path& root, FileOperations&
   if (folder != root) operations.sync_path(folder);
 }
 
-void write_new(const fs::path& file, const std::string& text, FileOperations& operations) {
-  const int descriptor = operations.create(file);
-  try {
-    operations.write_all(descriptor, 0, std::as_bytes(std::span(text)), file);
-    operations.sync(descriptor, file);
-  } catch (...) {
-    operations.close(descriptor);
-    throw;
-  }
-  operations.close(descriptor);
-}
-
 /// Removes checkpoints older than the newest `keep` complete ones. Each is renamed first, and the rename is synced
 /// before its files are removed: a folder with a checkpoint's name is never half removed.
 void prune(const fs::path& folder, std::size_t keep, FileOperations& operations) {
@@ -220,7 +208,7 @@ void PendingCheckpoint::commit(const Metadata& metadata) {
   const fs::path target = folder_ / name_of(step_);
   Manifest manifest{.step = step_, .files = {}, .metadata = metadata};
   sync_and_list(path_, path_, operations, manifest);
-  write_new(path_ / kManifestFile, encode_manifest(manifest), operations);
+  operations.write_file(path_ / kManifestFile, encode_manifest(manifest));
   operations.sync_path(path_);
   if (std::error_code error; fs::exists(fs::symlink_status(target, error))) {
     operations.rename(target, hidden(folder_, step_, kRemoved));  // It is incomplete, or begin() had refused.

@@ -88,6 +88,18 @@ void FileOperations::write_all(int file, std::uint64_t offset, std::span<const s
   }
 }
 
+void FileOperations::write_file(const fs::path& path, std::string_view text) {
+  const int file = create(path);
+  try {
+    write_all(file, 0, std::as_bytes(std::span(text)), path);
+    sync(file, path);
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+}
+
 void FileOperations::remove_tree(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);

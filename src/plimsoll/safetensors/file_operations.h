@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 /// All changes of this layer to a disk, one virtual method per system call. Tests stop between any two calls, shorten
 /// writes and drop unsynced data.
@@ -32,6 +33,8 @@ class FileOperations {
   virtual void remove(const std::filesystem::path& path) = 0;
 
   void write_all(int file, std::uint64_t offset, std::span<const std::byte> bytes, const std::filesystem::path& path);
+  /// Makes a file with this text and syncs it. Fails if the file exists.
+  void write_file(const std::filesystem::path& path, std::string_view text);
   /// Removes a file, or a folder with its contents. The path may be missing.
   void remove_tree(const std::filesystem::path& path);
   /// Makes the folder and its missing parents, and syncs each.

@@ -118,15 +118,7 @@ class FullWriter {
                part = to_.folder / ("." + index_file_name(to_.stem) + ".part");
     auto& operations = to_.operations();
     operations.remove_tree(part);
-    const int file = operations.create(part);
-    try {
-      operations.write_all(file, 0, std::as_bytes(std::span(text)), part);
-      operations.sync(file, part);
-    } catch (...) {
-      operations.close(file);
-      throw;
-    }
-    operations.close(file);
+    operations.write_file(part, text);
     operations.rename(part, index);
     operations.sync_path(to_.folder);
   }
