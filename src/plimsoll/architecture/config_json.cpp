@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -229,26 +227,20 @@ Architecture llama_like(const Fields& fields, Family family) {
   return a;
 }
 
-/// The parser recurses, and a hostile text can nest without limit.
-void refuse_deep(std::string_view text, const std::string& origin) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest)
-        throw FormatError(origin + ": nested deeper than " + std::to_string(kDeepest) + " levels");
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
+/// Refuses deep nesting during parsing: a hostile text can nest without limit.
+Json parse(std::string_view text, const std::string& origin) {
+  const auto refuse_deep = [&](int depth, Json::parse_event_t event, const Json&) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= kDeepest)
+      throw FormatError(fmt::format("{}: nested deeper than {} levels", origin, kDeepest));
+    return true;
+  };
+  try {
+    return Json::parse(text, refuse_deep);
+  } catch (const Json::parse_error& error) {
+    throw FormatError(origin + ": not valid JSON: " + line_and_column(text, error.byte));
+  } catch (const Json::out_of_range&) {  // A number beyond the range of a double.
+    throw FormatError(origin + ": not valid JSON: a number is out of range");
   }
 }
 
@@ -270,9 +262,7 @@ std::vector<std::string> ignored_fields(const Fields& fields, Family family) {
   const auto found = names->front().get<std::string>();
   std::string expected(name(family));  // qwen3_moe: Qwen3MoeForCausalLM
   std::erase(expected, '_');
-  std::string lower = found;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (lower != expected + "forcausallm" && lower != expected + "lmheadmodel") {
+  if (lower(found) != expected + "forcausallm" && lower(found) != expected + "lmheadmodel") {
     notes.push_back(
         fmt::format("the config's architectures names {}, and model_type {}: planned is a {} language model",
                     shown(found), name(family), name(family)));
@@ -283,15 +273,7 @@ std::vector<std::string> ignored_fields(const Fields& fields, Family family) {
 }  // namespace
 
 Architecture read_config(std::string_view text, const std::string& origin) {
-  refuse_deep(text, origin);
-  Json config;
-  try {
-    config = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw FormatError(origin + ": not valid JSON: " + line_and_column(text, error.byte));
-  } catch (const Json::out_of_range&) {  // A number beyond the range of a double.
-    throw FormatError(origin + ": not valid JSON: a number is out of range");
-  }
+  const Json config = parse(text, origin);
   if (!config.is_object())
     throw FormatError(origin + ": expected a JSON object, as in a model's config.json, found " + config.type_name());
   const Fields fields(config, origin);
@@ -313,16 +295,7 @@ Architecture read_config(std::string_view text, const std::string& origin) {
 }
 
 Architecture read_config_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw InvalidArgument(path.string() + " is a folder: give the config.json in it");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InvalidArgument("cannot read " + path.string() + ": expected a model's config.json");
-  std::string text(kMostConfigBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) throw InvalidArgument("cannot read " + path.string() + " to its end");
+  const std::string text = read_file(path, kMostConfigBytes, "config.json", "a model's config.json");
   if (text.size() > kMostConfigBytes) {
     throw InvalidArgument(path.string() + " is larger than " + std::to_string(kMostConfigBytes >> 20) +
                           " MiB: give a config.json");

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll {
 namespace {
@@ -37,11 +38,6 @@ std::string format(double value, std::size_t unit) {
   return text.data();
 }
 
-bool same_letters(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -66,7 +62,7 @@ std::string format_bytes(Bytes bytes, ByteUnit unit) {
 
 ByteUnit parse_byte_unit(std::string_view text) {
   for (const ByteUnit unit : {ByteUnit::kB, ByteUnit::kKiB, ByteUnit::kMiB, ByteUnit::kGiB}) {
-    if (same_letters(text, kNames[static_cast<std::size_t>(unit)])) return unit;
+    if (lower(text) == lower(kNames[static_cast<std::size_t>(unit)])) return unit;
   }
   throw InvalidArgument("'" + std::string(text) + "' is not a unit of memory: write B, KiB, MiB or GiB");
 }

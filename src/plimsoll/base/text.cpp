@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 #include <utility>
+
+#include "plimsoll/base/errors.h"
 
 namespace plimsoll {
 namespace {
@@ -21,15 +24,6 @@ std::string_view take_number(std::string_view& text) {
   return digits;
 }
 
-/// For ASCII only; ignores the locale.
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 /// The Levenshtein distance.
 std::size_t edit_distance(const std::string& from, const std::string& to) {
   std::vector<std::size_t> row(to.size() + 1);
@@ -46,6 +40,38 @@ std::size_t edit_distance(const std::string& from, const std::string& to) {
 }
 
 }  // namespace
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+std::string in_quotes(std::string_view text, std::size_t most) {
+  std::size_t length = std::min(text.size(), most);
+  // Do not split a character of UTF-8.
+  while (length > 0 && length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
+  std::string shown = "'";
+  for (const char c : text.substr(0, length)) shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+  return shown + (length < text.size() ? "…'" : "'");
+}
+
+std::string read_file(const std::filesystem::path& file, std::size_t most, const std::string& kind,
+                      const std::string& contents) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    throw InvalidArgument(file.string() + " is a folder: give the " + kind + " in it");
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InvalidArgument("cannot read " + file.string() + ": expected " + contents);
+  std::string text(most + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (stream.bad()) throw InvalidArgument("cannot read " + file.string() + " to its end");
+  return text;
+}
 
 bool natural_less(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {

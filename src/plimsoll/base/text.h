@@ -2,12 +2,25 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+/// Texts that users write, and texts in messages.
 namespace plimsoll {
+
+/// In lower case; ASCII only, in every locale.
+std::string lower(std::string_view text);
+
+/// `text` for a message: in quotes, cut after `most` bytes, without control characters.
+std::string in_quotes(std::string_view text, std::size_t most = 60);
+
+/// The first `most` + 1 bytes of a file. `kind` ("TOML file") and `contents` are for messages.
+/// Throws InvalidArgument for a folder and for a file that cannot be read.
+std::string read_file(const std::filesystem::path& file, std::size_t most, const std::string& kind,
+                      const std::string& contents);
 
 /// Whether `a` comes before `b` in natural order: numbers by value ("layers.2" before "layers.10"), letters without
 /// case, and a module directly before its children.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/cli/process/child_process.h"
-#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -166,8 +166,8 @@ pretend::Profile profile_for(const std::string& gpu, std::optional<Bytes> memory
 
 fs::path profile_file(const std::string& gpu, const Installation& installation) {
   const std::vector<std::string> names = pretend::profile_names(installation.profiles());
-  const auto known = std::find_if(names.begin(), names.end(),
-                                  [&](const std::string& name) { return job::lower(name) == job::lower(gpu); });
+  const auto known =
+      std::find_if(names.begin(), names.end(), [&](const std::string& name) { return lower(name) == lower(gpu); });
   return fs::absolute(known == names.end() ? fs::path(gpu) : installation.profiles() / (*known + ".json"));
 }
 

@@ -6,9 +6,9 @@
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/job/check.h"
 #include "plimsoll/job/fields.h"
-#include "plimsoll/job/gpu_of.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/values.h"
+#include "plimsoll/job/worker_protocol.h"
 
 namespace plimsoll::cli {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/values.h"
 
 namespace plimsoll::job {

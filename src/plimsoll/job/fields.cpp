@@ -31,48 +31,66 @@ Field base(Label label, Kind kind) {
   return field;
 }
 
-Field count(Label label, std::int64_t Job::* member, std::int64_t least = 1, std::int64_t most = kMostOfAnything) {
-  Field field = base(std::move(label), Kind::kInteger);
-  field.set = [=, flag = field.flag()](Job& job, std::string_view text) {
-    job.*member = parse_whole(flag, text, least, most);
+/// A field that is never absent.
+template <class T, class Parse, class Write>
+Field always(Label label, Kind kind, T Job::* member, Parse parse, Write write) {
+  Field field = base(std::move(label), kind);
+  field.set = [=, flag = field.flag()](Job& job, std::string_view text) { job.*member = parse(flag, text); };
+  field.get = [=](const Job& job) { return write(job.*member); };
+  field.value = [=](const Job& job) -> Value {
+    if constexpr (std::is_same_v<T, Reshard>) {
+      if ((job.*member).kind == Reshard::Kind::kToMesh) return (job.*member).ranks;
+    }
+    if constexpr (std::is_convertible_v<T, Value>) {
+      return job.*member;
+    } else {
+      return write(job.*member);
+    }
   };
-  field.get = [=](const Job& job) { return std::to_string(job.*member); };
-  field.value = [=](const Job& job) -> Value { return job.*member; };
   return field;
+}
+
+Field count(Label label, std::int64_t Job::* member, std::int64_t least = 1, std::int64_t most = kMostOfAnything) {
+  const auto parse = [=](const std::string& flag, std::string_view text) {
+    return parse_whole(flag, text, least, most);
+  };
+  return always(std::move(label), Kind::kInteger, member, parse, [](std::int64_t n) { return std::to_string(n); });
 }
 
 Field flag(Label label, bool Job::* member) {
-  Field field = base(std::move(label), Kind::kFlag);
-  field.set = [=, flag = field.flag()](Job& job, std::string_view text) { job.*member = parse_boolean(flag, text); };
-  field.get = [=](const Job& job) { return job.*member ? "true" : "false"; };
-  field.value = [=](const Job& job) -> Value { return job.*member; };
-  return field;
+  return always(std::move(label), Kind::kFlag, member, parse_boolean, [](bool on) { return on ? "true" : "false"; });
 }
 
-/// A field with named choices.
-template <class Choice>
-Field choice(Label label, Choice Job::* member, Choice (*parse)(const std::string&, std::string_view)) {
-  Field field = base(std::move(label), Kind::kWord);
-  field.set = [=, flag = field.flag()](Job& job, std::string_view text) { job.*member = parse(flag, text); };
-  field.get = [=](const Job& job) { return text_of(job.*member); };
-  field.value = [=](const Job& job) -> Value {
-    if constexpr (std::is_same_v<Choice, Reshard>) {
-      if ((job.*member).kind == Reshard::Kind::kToMesh) return (job.*member).ranks;
-    }
-    return text_of(job.*member);
+/// A field with a grammar of its own.
+template <class T>
+Field spelled(Label label, T Job::* member, T (*parse)(const std::string&, std::string_view)) {
+  return always(std::move(label), Kind::kWord, member, parse, [](const T& value) { return text_of(value); });
+}
+
+/// A field with one word for each enumerator. `words` has the enumerators in their order, then perhaps other spellings
+/// of the last of them, in the same order.
+template <class Enum>
+Field word(Label label, Enum Job::* member, std::size_t enumerators, std::vector<std::string> words,
+           const std::string& expected = "") {
+  const auto parse = [=](const std::string& flag, std::string_view text) {
+    const std::size_t index = parse_word(flag, text, words, expected);
+    return static_cast<Enum>(index < enumerators ? index : index - (words.size() - enumerators));
   };
-  return field;
+  return always(std::move(label), Kind::kWord, member, parse,
+                [=](Enum value) { return words.at(static_cast<std::size_t>(value)); });
+}
+
+Field dtype(Label label, Dtype Job::* member) {
+  return word(std::move(label), member, 3, {"fp32", "bf16", "fp16", "float32", "bfloat16", "float16"},
+              "bf16, fp16 or fp32");
 }
 
 Field text(Label label, std::string Job::* member) {
-  Field field = base(std::move(label), Kind::kWord);
-  field.set = [=, flag = field.flag()](Job& job, std::string_view value) {
+  const auto parse = [](const std::string& flag, std::string_view value) {
     if (value.empty()) throw InvalidArgument(flag + " expects a name or the path of a file, found nothing");
-    job.*member = value;
+    return std::string(value);
   };
-  field.get = [=](const Job& job) { return job.*member; };
-  field.value = [=](const Job& job) -> Value { return job.*member; };
-  return field;
+  return always(std::move(label), Kind::kWord, member, parse, [](const std::string& value) { return value; });
 }
 
 /// Completes a field that may be absent: `field` has its `set`, and `write` makes text of its value.
@@ -175,41 +193,37 @@ std::vector<Field> all_fields() {
       flag(
           {"accum-no-sync", "true|false", "reduce gradients only in the last backward pass of a step (default: false)"},
           &Job::accum_no_sync),
-      choice<Dtype>({"param-dtype", "bf16|fp16|fp32", "compute dtype (default: bf16)"}, &Job::param_dtype, parse_dtype),
-      choice<Dtype>({"reduce-dtype", "bf16|fp16|fp32", "dtype of the gradient reduction (default: fp32)"},
-                    &Job::reduce_dtype, parse_dtype),
-      choice<Dtype>(
-          {"master-dtype", "bf16|fp16|fp32", "dtype of the sharded parameters and optimizer states (default: fp32)"},
-          &Job::master_dtype, parse_dtype),
-      choice<Reshard>(
-          {"reshard-after-forward", "auto|always|never|K",
-           "free the gathered parameters after forward; auto: all but the root's; K: keep them sharded over "
-           "K ranks (default: auto)"},
-          &Job::reshard_after_forward, parse_reshard),
+      dtype({"param-dtype", "bf16|fp16|fp32", "compute dtype (default: bf16)"}, &Job::param_dtype),
+      dtype({"reduce-dtype", "bf16|fp16|fp32", "dtype of the gradient reduction (default: fp32)"}, &Job::reduce_dtype),
+      dtype({"master-dtype", "bf16|fp16|fp32", "dtype of the sharded parameters and optimizer states (default: fp32)"},
+            &Job::master_dtype),
+      spelled({"reshard-after-forward", "auto|always|never|K",
+               "free the gathered parameters after forward; auto: all but the root's; K: keep them sharded over "
+               "K ranks (default: auto)"},
+              &Job::reshard_after_forward, parse_reshard),
       flag({"keep-last-block", "true|false",
             "keep the last block gathered after forward, because backward needs it first (default: true)"},
            &Job::keep_last_block),
-      choice<Wrap>({"wrap", "blocks|blocks:K|root",
-                    "FSDP units: one per block, one per K blocks, or the whole model (default: blocks)"},
-                   &Job::wrap, parse_wrap),
-      choice<Checkpoint>(
-          {"checkpoint", "none|full|selective|every:K|RANGES",
-           "activation checkpointing; every:K: every Kth block (selective:every:K too); ranges of blocks: "
-           "full@0-15+selective@16-23 (default: none)"},
-          &Job::checkpoint, parse_checkpoint),
-      choice<OptimizerKind>({"optimizer", "adamw|adam|sgd", "the optimizer (default: adamw)"}, &Job::optimizer,
-                            parse_optimizer),
-      choice<OptimizerImpl>({"optimizer-impl", "foreach|fused|forloop", "torch's implementation (default: foreach)"},
-                            &Job::optimizer_impl, parse_optimizer_impl),
-      choice<Offload>({"offload", "params|none",
-                       "params: keep sharded parameters, gradients and states on the CPU (default: none)"},
-                      &Job::offload, parse_offload),
+      spelled({"wrap", "blocks|blocks:K|root",
+               "FSDP units: one per block, one per K blocks, or the whole model (default: blocks)"},
+              &Job::wrap, parse_wrap),
+      spelled({"checkpoint", "none|full|selective|every:K|RANGES",
+               "activation checkpointing; every:K: every Kth block (selective:every:K too); ranges of blocks: "
+               "full@0-15+selective@16-23 (default: none)"},
+              &Job::checkpoint, parse_checkpoint),
+      word({"optimizer", "adamw|adam|sgd", "the optimizer (default: adamw)"}, &Job::optimizer, 3,
+           {"adamw", "adam", "sgd"}),
+      word({"optimizer-impl", "foreach|fused|forloop", "torch's implementation (default: foreach)"},
+           &Job::optimizer_impl, 3, {"foreach", "fused", "forloop", "for-loop"}, "foreach, fused or forloop"),
+      word({"offload", "params|none",
+            "params: keep sharded parameters, gradients and states on the CPU (default: none)"},
+           &Job::offload, 2, {"none", "params"}),
       clip_grad_norm(),
       flag({"loss-fp32", "true|false", "cast the logits to fp32 for the loss (default: true)"}, &Job::loss_fp32),
       flag({"keep-logits", "true|false", "keep the logits until the next forward pass ends (default: false)"},
            &Job::keep_logits),
-      choice<Norm>({"norm", "composite|fused", "compute norms in several operations or in one (default: composite)"},
-                   &Job::norm, parse_norm),
+      word({"norm", "composite|fused", "compute norms in several operations or in one (default: composite)"},
+           &Job::norm, 2, {"composite", "fused"}),
       alloc_conf(),
   };
 }

@@ -50,7 +50,13 @@ struct Checkpoint {
   std::vector<Range> ranges = {};               ///< If not empty: for these blocks; other blocks keep all.
 
   /// Of one block; the first is 0.
-  CheckpointKind of(std::int64_t block) const;
+  CheckpointKind of(std::int64_t block) const {
+    if (ranges.empty()) return every <= 1 || (block + 1) % every == 0 ? kind : CheckpointKind::kNone;
+    for (const Range& range : ranges) {
+      if (range.first <= block && block <= range.last) return range.kind;
+    }
+    return CheckpointKind::kNone;
+  }
   bool operator==(const Checkpoint&) const = default;
 };
 

@@ -11,7 +11,6 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/job/toml.h"
-#include "plimsoll/job/toml_value.h"
 #include "plimsoll/job/torchtitan/torchtitan.h"
 #include "plimsoll/job/values.h"
 

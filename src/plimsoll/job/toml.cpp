@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 
 namespace {
 struct BrokenAssertion {};
@@ -138,23 +138,9 @@ const Value* Value::find(std::string_view key) const {
 }
 
 const char* name(Value::Kind kind) {
-  switch (kind) {
-    case Kind::kString:
-      return "a text";
-    case Kind::kInteger:
-      return "a whole number";
-    case Kind::kFloat:
-      return "a number";
-    case Kind::kBoolean:
-      return "true or false";
-    case Kind::kDate:
-      return "a date";
-    case Kind::kArray:
-      return "an array";
-    case Kind::kTable:
-      break;
-  }
-  return "a table";
+  constexpr const char* kNames[] = {"a text", "a whole number", "a number", "true or false",
+                                    "a date", "an array",       "a table"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 Value parse(std::string_view text, const std::string& origin) {
@@ -170,17 +156,7 @@ Value parse(std::string_view text, const std::string& origin) {
 }
 
 Value parse_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw InvalidArgument(path.string() + " is a folder: give the TOML file in it");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InvalidArgument("cannot read " + path.string() + ": expected a TOML file that describes a job");
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) throw InvalidArgument("cannot read " + path.string() + " to its end");
-  return parse(text, path.string());
+  return parse(read_file(path, kMostBytes, "TOML file", "a TOML file that describes a job"), path.string());
 }
 
 }  // namespace plimsoll::job::toml

@@ -12,7 +12,9 @@
 namespace plimsoll::job {
 namespace {
 
-const std::vector<std::string> kBooleans = {"true", "false", "yes", "no", "on", "off", "1", "0"};
+using Words = std::vector<std::string>;
+
+const Words kBooleans = {"true", "false", "yes", "no", "on", "off", "1", "0"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -51,14 +53,7 @@ bool is_large_amount(std::string_view text) {
   }
 }
 
-using Words = std::vector<std::string>;
-
-// Each in the order of its enumeration.
-const Words kDtypes = {"fp32", "bf16", "fp16", "float32", "bfloat16", "float16"};
-const Words kOptimizers = {"adamw", "adam", "sgd"};
-const Words kImpls = {"foreach", "fused", "forloop", "for-loop"};
-const Words kOffloads = {"none", "params"};
-const Words kNorms = {"composite", "fused"};
+const Words kReshards = {"auto", "always", "never", "true", "false"};
 const Words kCheckpointKinds = {"none", "full", "selective"};
 
 constexpr const char* kReshardForms = "auto, always, never or a number of ranks";
@@ -66,12 +61,7 @@ constexpr const char* kWrapForms = "blocks, blocks:K or root";
 constexpr const char* kCheckpointForms =
     "none, full, selective, every:K, selective:every:K or ranges as in full@0-15+selective@16-23";
 
-template <class Enum>
-const std::string& word_of(const Words& words, Enum value) {
-  return words.at(static_cast<std::size_t>(value));
-}
-
-bool begins_with_digit(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }
+const std::string& word_of(CheckpointKind kind) { return kCheckpointKinds.at(static_cast<std::size_t>(kind)); }
 
 CheckpointKind parse_kind(const std::string& what, std::string_view text) {
   return static_cast<CheckpointKind>(parse_word(what, text, kCheckpointKinds, kCheckpointForms));
@@ -80,8 +70,7 @@ CheckpointKind parse_kind(const std::string& what, std::string_view text) {
 Checkpoint::Range parse_range(const std::string& what, std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) {
-    throw InvalidArgument(what + " expects ranges of blocks as in full@0-15+selective@16-23, found " + in_quotes(text) +
-                          "");
+    throw InvalidArgument(what + " expects ranges of blocks as in full@0-15+selective@16-23, found " + in_quotes(text));
   }
   Checkpoint::Range range{.kind = parse_kind(what, text.substr(0, at))};
   const std::string_view blocks = text.substr(at + 1);
@@ -95,28 +84,6 @@ Checkpoint::Range parse_range(const std::string& what, std::string_view text) {
 }
 
 }  // namespace
-
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string shown(text.substr(0, kMost));
-  // Drop a character that the cut split, so that valid UTF-8 stays valid.
-  if (text.size() > kMost) {
-    while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
-    if (!shown.empty() && static_cast<unsigned char>(shown.back()) >= 0xC0) shown.pop_back();
-  }
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return "'" + shown + (text.size() > kMost ? "…'" : "'");
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 std::string listed(std::span<const std::string> words, const std::string& last) {
   std::string text;
@@ -198,24 +165,14 @@ std::string text_of_memory(Bytes bytes) {
 }
 
 Reshard parse_reshard(const std::string& what, std::string_view text) {
-  if (begins_with_digit(text)) return {Reshard::Kind::kToMesh, parse_whole(what, text, 2)};
-  static const Words kWords = {"auto", "always", "never", "true", "false"};
-  const std::size_t word = parse_word(what, text, kWords, kReshardForms);
+  if (!text.empty() && is_digit(text[0])) return {Reshard::Kind::kToMesh, parse_whole(what, text, 2)};
+  const std::size_t word = parse_word(what, text, kReshards, kReshardForms);
   return {static_cast<Reshard::Kind>(word > 2 ? word - 2 : word), 0};
 }
 
 std::string text_of(const Reshard& reshard) {
-  switch (reshard.kind) {
-    case Reshard::Kind::kAuto:
-      return "auto";
-    case Reshard::Kind::kAlways:
-      return "always";
-    case Reshard::Kind::kNever:
-      return "never";
-    case Reshard::Kind::kToMesh:
-      break;
-  }
-  return std::to_string(reshard.ranks);
+  if (reshard.kind == Reshard::Kind::kToMesh) return std::to_string(reshard.ranks);
+  return kReshards.at(static_cast<std::size_t>(reshard.kind));
 }
 
 Wrap parse_wrap(const std::string& what, std::string_view text) {
@@ -262,41 +219,15 @@ Checkpoint parse_checkpoint(const std::string& what, std::string_view text) {
 std::string text_of(const Checkpoint& checkpoint) {
   std::string text;
   for (const auto& range : checkpoint.ranges) {
-    text += (text.empty() ? "" : "+") + word_of(kCheckpointKinds, range.kind) + "@" + std::to_string(range.first) +
-            "-" + std::to_string(range.last);
+    text += (text.empty() ? "" : "+") + word_of(range.kind) + "@" + std::to_string(range.first) + "-" +
+            std::to_string(range.last);
   }
   if (!text.empty()) return text;
   if (checkpoint.every <= 1 || checkpoint.kind == CheckpointKind::kNone) {
-    return word_of(kCheckpointKinds, checkpoint.kind);
+    return word_of(checkpoint.kind);
   }
   const std::string every = "every:" + std::to_string(checkpoint.every);
-  return checkpoint.kind == CheckpointKind::kFull ? every : word_of(kCheckpointKinds, checkpoint.kind) + ":" + every;
+  return checkpoint.kind == CheckpointKind::kFull ? every : word_of(checkpoint.kind) + ":" + every;
 }
-
-Dtype parse_dtype(const std::string& what, std::string_view text) {
-  return static_cast<Dtype>(parse_word(what, text, kDtypes, "bf16, fp16 or fp32") % 3);
-}
-std::string text_of(Dtype dtype) { return word_of(kDtypes, dtype); }
-
-OptimizerKind parse_optimizer(const std::string& what, std::string_view text) {
-  return static_cast<OptimizerKind>(parse_word(what, text, kOptimizers));
-}
-std::string text_of(OptimizerKind kind) { return word_of(kOptimizers, kind); }
-
-OptimizerImpl parse_optimizer_impl(const std::string& what, std::string_view text) {
-  const std::size_t index = parse_word(what, text, kImpls, "foreach, fused or forloop");
-  return index == 3 ? OptimizerImpl::kForLoop : static_cast<OptimizerImpl>(index);
-}
-std::string text_of(OptimizerImpl impl) { return word_of(kImpls, impl); }
-
-Offload parse_offload(const std::string& what, std::string_view text) {
-  return static_cast<Offload>(parse_word(what, text, kOffloads));
-}
-std::string text_of(Offload offload) { return word_of(kOffloads, offload); }
-
-Norm parse_norm(const std::string& what, std::string_view text) {
-  return static_cast<Norm>(parse_word(what, text, kNorms));
-}
-std::string text_of(Norm norm) { return word_of(kNorms, norm); }
 
 }  // namespace plimsoll::job

@@ -20,10 +20,6 @@ inline constexpr std::int64_t kMostOfAnything = std::numeric_limits<std::int32_t
 /// More than any GPU has.
 inline constexpr Bytes kMostMemory = Bytes{1} << 48;
 
-/// `text` for a message: in quotes, cut if it is long, without control characters.
-std::string in_quotes(std::string_view text);
-/// In lower case; ASCII only, in every locale.
-std::string lower(std::string_view text);
 /// "a, b or c"; `last` stands before the last word.
 std::string listed(std::span<const std::string> words, const std::string& last = " or ");
 
@@ -59,20 +55,5 @@ std::string text_of(const Wrap& wrap);  ///< blocks, blocks:K or root.
 Checkpoint parse_checkpoint(const std::string& what, std::string_view text);
 /// none, full, selective, every:K, selective:every:K, or ranges: full@0-15+selective@16-23.
 std::string text_of(const Checkpoint& checkpoint);
-
-Dtype parse_dtype(const std::string& what, std::string_view text);
-std::string text_of(Dtype dtype);
-
-OptimizerImpl parse_optimizer_impl(const std::string& what, std::string_view text);
-std::string text_of(OptimizerImpl impl);
-
-OptimizerKind parse_optimizer(const std::string& what, std::string_view text);
-std::string text_of(OptimizerKind kind);
-
-Offload parse_offload(const std::string& what, std::string_view text);
-std::string text_of(Offload offload);
-
-Norm parse_norm(const std::string& what, std::string_view text);
-std::string text_of(Norm norm);
 
 }  // namespace plimsoll::job

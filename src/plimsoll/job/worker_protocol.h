@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plimsoll/job/job.h"
+#include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/report/report.h"
 
 /// The protocol between the plimsoll command and plimsoll-planner, the process that runs jobs. Each request and each
@@ -37,6 +38,15 @@ struct NumberedOutcome {
   std::int64_t id = 0;
   PlanOutcome outcome;
 };
+
+/// The GPU of a profile as reports show it.
+inline report::Gpu gpu_of(const pretend::Profile& profile) {
+  return {.name = profile.name,
+          .device_name = profile.device_name,
+          .memory = profile.memory,
+          .compute_capability = std::to_string(profile.compute_major) + "." + std::to_string(profile.compute_minor),
+          .multiprocessors = static_cast<std::uint64_t>(profile.multiprocessors)};
+}
 
 /// One line with its line feed.
 std::string to_line(const NumberedRequest& request);

@@ -12,7 +12,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaximumDepth = 64;
-constexpr std::size_t kMaximumShown = 120;
 
 /// Follows the path, and refuses repeated keys and deep nesting, which JSON allows.
 class Events : public nlohmann::json_sax<Json> {
@@ -95,20 +94,6 @@ std::string json_string(std::string_view text) {
   } catch (const Json::type_error&) {
     throw FormatError(shown(text) + " is not UTF-8");
   }
-}
-
-std::string shown(std::string_view name) {
-  const auto inside_character = [&](std::size_t at) { return (static_cast<unsigned char>(name[at]) & 0xC0) == 0x80; };
-  std::size_t length = name.size();
-  if (length > kMaximumShown) {
-    length = kMaximumShown;
-    while (length > 0 && inside_character(length)) --length;
-  }
-  std::string text = "'";
-  for (const char c : name.substr(0, length)) {
-    text += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-  }
-  return text + (length < name.size() ? "…'" : "'");
 }
 
 }  // namespace plimsoll::safetensors

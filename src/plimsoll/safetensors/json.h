@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/base/text.h"
+
 /// The JSON of this layer. The text is read value by value, without a tree: a hostile text takes no more memory than
 /// its length.
 
@@ -33,7 +35,7 @@ void read_json(std::string_view text, JsonVisitor& visitor);
 /// `text` in quotes, with escapes. Throws FormatError if it is not UTF-8.
 std::string json_string(std::string_view text);
 
-/// `name` for a message: in quotes, without control characters, cut if long.
-std::string shown(std::string_view name);
+/// `name` for a message.
+inline std::string shown(std::string_view name) { return in_quotes(name, 120); }
 
 }  // namespace plimsoll::safetensors

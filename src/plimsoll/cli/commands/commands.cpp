@@ -7,7 +7,6 @@
 #include "plimsoll/base/text.h"
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/planning.h"
-#include "plimsoll/job/values.h"
 
 // The list of commands. To add one, write commands/NAME_command.cpp, which defines `Command NAME_command()` with the
 // flags, the help and the run of the command, and add its line here.
@@ -62,10 +61,10 @@ std::string main_help(const std::vector<Command>& all) {
   }
   if (word.empty()) throw UsageError("no command given. Commands: " + joined);
   if (word.starts_with("-")) {
-    throw UsageError("unknown option " + job::in_quotes(word) + ": the command comes first, as in plimsoll plan");
+    throw UsageError("unknown option " + in_quotes(word) + ": the command comes first, as in plimsoll plan");
   }
   const std::string meant = did_you_mean(word, names);
-  throw UsageError("unknown command " + job::in_quotes(word) + (meant.empty() ? ". " : ": " + meant + " ") +
+  throw UsageError("unknown command " + in_quotes(word) + (meant.empty() ? ". " : ": " + meant + " ") +
                    "Commands: " + joined);
 }
 

@@ -38,7 +38,7 @@ std::string config_of(const std::string& name) {
   std::vector<std::string> names;
   for (const Preset& known : architecture::presets()) names.push_back(known.name);
   const std::string meant = did_you_mean(name, names);
-  throw InvalidArgument("unknown model " + job::in_quotes(name) + ": " + (meant.empty() ? "" : meant + " ") +
+  throw InvalidArgument("unknown model " + in_quotes(name) + ": " + (meant.empty() ? "" : meant + " ") +
                         "`plimsoll models` lists the known models");
 }
 

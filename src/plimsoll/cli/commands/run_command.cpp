@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
@@ -15,8 +16,7 @@
 #include "plimsoll/cli/process/environment.h"
 #include "plimsoll/cli/run_options.h"
 #include "plimsoll/job/fields.h"
-#include "plimsoll/job/gpu_of.h"
-#include "plimsoll/job/values.h"
+#include "plimsoll/job/worker_protocol.h"
 #include "plimsoll/report/document.h"
 #include "plimsoll/report/text/report_text.h"
 #include "plimsoll/report/verdict.h"

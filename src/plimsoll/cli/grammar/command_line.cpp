@@ -48,7 +48,7 @@ const OptionShape* find_option(const CommandShape& shape, const std::string& nam
   for (const std::string& near : nearest(name.substr(name.find_first_not_of('-')), names, 3)) {
     meant += (meant.empty() ? ": did you mean --" : " or --") + near;
   }
-  throw UsageError("unknown option " + job::in_quotes(word) + (meant.empty() ? "" : meant + "?") +
+  throw UsageError("unknown option " + in_quotes(word) + (meant.empty() ? "" : meant + "?") +
                    (shape.rest_is_script ? " (The script's own options go after the script.)" : ""));
 }
 
@@ -153,7 +153,7 @@ CommandWords parse_words(const CommandShape& shape, const std::vector<std::strin
     }
   }
   if (result.words.size() > shape.most_words) {
-    throw UsageError("unexpected argument " + job::in_quotes(result.words[shape.most_words]));
+    throw UsageError("unexpected argument " + in_quotes(result.words[shape.most_words]));
   }
   return result;
 }

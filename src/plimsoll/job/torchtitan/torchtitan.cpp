@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/model.h"
-#include "plimsoll/job/toml_value.h"
+#include "plimsoll/job/toml.h"
 #include "plimsoll/job/torchtitan/file.h"
 #include "plimsoll/job/values.h"
 

@@ -158,11 +158,6 @@ void each_field(AnyNccl& nccl, Field field) {
   field("max_ranks", nccl.max_ranks, Zero::kAllowed);
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 std::string join(const std::vector<std::string>& names, const std::string& separator) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : separator) + name;
