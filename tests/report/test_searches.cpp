@@ -17,6 +17,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("an explanation: the peak cause by cause, and single changes by what they save") {
   check_golden("explanation.txt", explanation_text(sample::plan_does_not_fit(), sample::savings()));
+  check_golden("explain.json", to_json(Explanation{sample::plan_does_not_fit(), sample::savings()}));
 }
 
 TEST_CASE("without changes an explanation ends with the causes; where none helps it says so") {

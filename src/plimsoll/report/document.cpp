@@ -297,6 +297,7 @@ std::string to_json(const Report& report, JsonForm form) { return dumped(json_of
 std::string to_json(const Sweep& sweep, JsonForm form) { return dumped(json_of(sweep), form); }
 std::string to_json(const Fit& fit, JsonForm form) { return dumped(json_of(fit), form); }
 std::string to_json(const Comparison& comparison, JsonForm form) { return dumped(json_of(comparison), form); }
+std::string to_json(const Explanation& explanation, JsonForm form) { return dumped(json_of(explanation), form); }
 
 std::string to_json(const Attribution& attribution) {
   const Json peak{{"categories", json_of(attribution.categories)},
@@ -372,6 +373,7 @@ std::string document_schema() {
   one_of.push_back(Schema::define(Sweep{}, definitions));
   one_of.push_back(Schema::define(Fit{}, definitions));
   one_of.push_back(Schema::define(Comparison{}, definitions));
+  one_of.push_back(Schema::define(Explanation{}, definitions));
   return dumped(Json{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                      {"title", "plimsoll"},
                      {"description", "The JSON documents of plimsoll. Amounts of memory are in bytes."},

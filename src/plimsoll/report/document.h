@@ -10,6 +10,7 @@
 #include "plimsoll/report/json_value.h"
 #include "plimsoll/report/report.h"
 #include "plimsoll/report/sweep.h"
+#include "plimsoll/report/text/explanation.h"
 
 /// The JSON documents of all commands, and their schema. fields.h has the fields; docs/json_schema.md explains them.
 namespace plimsoll::report {
@@ -25,6 +26,7 @@ std::string to_json(const Report& report, JsonForm form = JsonForm::kIndented);
 std::string to_json(const Sweep& sweep, JsonForm form = JsonForm::kIndented);
 std::string to_json(const Fit& fit, JsonForm form = JsonForm::kIndented);
 std::string to_json(const Comparison& comparison, JsonForm form = JsonForm::kIndented);
+std::string to_json(const Explanation& explanation, JsonForm form = JsonForm::kIndented);
 
 /// {"peak": {"categories", "module", "stage"}, "modules", "causes"}, as in a report, on one line.
 std::string to_json(const Attribution& attribution);

@@ -12,6 +12,7 @@
 #include "plimsoll/report/report.h"
 #include "plimsoll/report/sweep.h"
 #include "plimsoll/report/text/causes.h"
+#include "plimsoll/report/text/explanation.h"
 
 /// The one list of fields of all documents, with their JSON names. `describe(visitor, value)` calls, in the order of
 /// the document,
@@ -392,6 +393,23 @@ void describe(V& v, const Comparison& comparison) {
   v("categories", comparison.categories);
   v("phases", comparison.phases);
   v("modules", comparison.modules);
+}
+
+template <class V>
+void describe(V& v, const Saving& saving) {
+  v.type("change");
+  v("change", saving.change);
+  v("report", saving.result);
+  v("error", or_null(saving.failure));
+}
+
+template <class V>
+void describe(V& v, const Explanation& explanation) {
+  v.type("explain");
+  v.constant("version", kDocumentVersion);
+  v.constant("command", "explain");
+  v("report", explanation.report);
+  v("changes", explanation.changes);
 }
 
 }  // namespace plimsoll::report

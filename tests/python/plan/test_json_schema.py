@@ -22,6 +22,7 @@ DOCUMENTS = {
     "sweep": ["sweep"],
     "fit": ["fit"],
     "compare": ["compare", "compare_unattributed", "compare_run"],
+    "explain": ["explain"],
 }
 
 

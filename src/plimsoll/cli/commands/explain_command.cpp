@@ -1,4 +1,3 @@
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "plimsoll/cli/commands/commands.h"
@@ -29,22 +28,6 @@ CommandShape explain_shape() {
                           "Exit codes: 0 it fits, 1 it could not be run, 2 bad usage or input, 3 it does not fit."});
 }
 
-std::string explanation_json(const report::Report& report, const std::vector<report::Saving>& savings) {
-  using Json = nlohmann::ordered_json;
-  Json changes = Json::array();
-  for (const report::Saving& saving : savings) {
-    Json& change = changes.emplace_back(Json{{"change", saving.change}});
-    change["report"] = saving.result ? report::json_of_report(*saving.result) : Json(nullptr);
-    change["error"] = saving.result ? Json(nullptr) : Json(saving.failure);
-  }
-  return Json{{"version", 1},
-              {"command", "explain"},
-              {"report", report::json_of_report(report)},
-              {"changes", std::move(changes)}}
-             .dump(2) +
-         "\n";
-}
-
 int explain(const ExplainOptions& options, const Context& context) {
   const auto& [installation, start, streams] = context;
   const ReadJob read = read_job(options.job);
@@ -69,17 +52,18 @@ int explain(const ExplainOptions& options, const Context& context) {
       progress.show(++done, requests.size(), index == 0 ? "the job" : changes[index - 1].text);
     });
   }
-  const report::Report report = report_or_throw(std::move(outcomes.at(0)));
-  std::vector<report::Saving> savings;
+  report::Explanation explanation{.report = report_or_throw(std::move(outcomes.at(0))), .changes = {}};
   for (std::size_t i = 1; i < outcomes.size(); ++i) {
-    savings.push_back({.change = changes[i - 1].text, .result = outcomes[i].report, .failure = outcomes[i].error});
+    explanation.changes.push_back(
+        {.change = changes[i - 1].text, .result = outcomes[i].report, .failure = outcomes[i].error});
   }
-  write_document(options.report.json, [&] { return explanation_json(report, savings); }, streams);
+  write_document(options.report.json, [&] { return report::to_json(explanation); }, streams);
   const bool aside = goes_to_stdout(options.report.json);
-  if (options.report.quiet) savings.clear();
-  text_stream(streams, aside) << report::explanation_text(report, savings, text_options(options.report, streams, aside))
+  if (options.report.quiet) explanation.changes.clear();
+  text_stream(streams, aside) << report::explanation_text(explanation.report, explanation.changes,
+                                                          text_options(options.report, streams, aside))
                               << std::flush;
-  return report.fits() == true ? kExitFits : kExitDoesNotFit;
+  return explanation.report.fits() == true ? kExitFits : kExitDoesNotFit;
 }
 
 int run_explain(const CommandWords& words, const Context& context) {

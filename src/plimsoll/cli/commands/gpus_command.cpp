@@ -6,6 +6,7 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/pretend/model/profile.h"
+#include "plimsoll/report/fields.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::cli {
@@ -37,7 +38,8 @@ std::string table_of_gpus(const std::vector<pretend::Profile>& profiles) {
 std::string gpus_to_json(const std::vector<pretend::Profile>& profiles) {
   auto gpus = nlohmann::ordered_json::array();
   for (const pretend::Profile& profile : profiles) gpus.push_back(nlohmann::ordered_json::parse(to_json(profile)));
-  return nlohmann::ordered_json{{"version", 1}, {"command", "gpus"}, {"gpus", gpus}}.dump(2) + "\n";
+  return nlohmann::ordered_json{{"version", report::kDocumentVersion}, {"command", "gpus"}, {"gpus", gpus}}.dump(2) +
+         "\n";
 }
 
 int run_gpus(const CommandWords& words, const Context& context) {

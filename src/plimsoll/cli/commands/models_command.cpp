@@ -8,6 +8,7 @@
 #include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/job/values.h"
+#include "plimsoll/report/fields.h"
 #include "plimsoll/report/text/amounts.h"
 #include "plimsoll/report/text/table.h"
 
@@ -83,7 +84,9 @@ std::string presets_to_json() {
                       {"experts_per_token", model.experts ? model.experts->per_token : 0},
                       {"config", nlohmann::ordered_json::parse(preset.config)}});
   }
-  return nlohmann::ordered_json{{"version", 1}, {"command", "models"}, {"models", models}}.dump(2) + "\n";
+  return nlohmann::ordered_json{{"version", report::kDocumentVersion}, {"command", "models"}, {"models", models}}.dump(
+             2) +
+         "\n";
 }
 
 int run_models(const CommandWords& words, const Context& context) {

@@ -16,6 +16,12 @@ struct Saving {
   std::string failure;           ///< Why there is no result.
 };
 
+/// The document of `plimsoll explain`.
+struct Explanation {
+  Report report;
+  std::vector<Saving> changes;
+};
+
 /// The peak cause by cause, and the memory that each single change saves on the device book, the largest saving first.
 /// A line below names the changes that save nothing.
 std::string explanation_text(const Report& report, const std::vector<Saving>& savings, const TextOptions& options = {});
