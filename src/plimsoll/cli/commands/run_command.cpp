@@ -14,7 +14,6 @@
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/process/child_process.h"
 #include "plimsoll/cli/process/environment.h"
-#include "plimsoll/cli/run_options.h"
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/worker_protocol.h"
 #include "plimsoll/report/document.h"
