@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "plimsoll/architecture/presets.h"
+#include "plimsoll/architecture/architecture.h"
 
 namespace plimsoll::architecture {
 

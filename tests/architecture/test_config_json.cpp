@@ -6,8 +6,8 @@
 #include <string>
 
 #include "architecture/fuzzed_configs.h"
+#include "plimsoll/architecture/architecture.h"
 #include "plimsoll/architecture/config_json.h"
-#include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
 
 namespace plimsoll::architecture::test_config_json {

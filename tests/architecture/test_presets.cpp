@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "plimsoll/architecture/presets.h"
+#include "plimsoll/architecture/architecture.h"
 
 namespace plimsoll::architecture::test_presets {
 

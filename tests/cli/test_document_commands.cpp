@@ -6,7 +6,7 @@
 
 #include "cli/call_command.h"
 #include "cli/fake_planning.h"
-#include "plimsoll/architecture/presets.h"
+#include "plimsoll/architecture/architecture.h"
 #include "plimsoll/cli/documents.h"
 #include "plimsoll/job/model.h"
 #include "plimsoll/report/document.h"

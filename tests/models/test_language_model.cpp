@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plimsoll/architecture/presets.h"
+#include "plimsoll/architecture/architecture.h"
 #include "plimsoll/models/language_model.h"
 #include "plimsoll/nn/device_scope.h"
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,5 +63,18 @@ struct ParameterCount {
 ParameterCount count_parameters(const Architecture& architecture);
 /// Of one block; the first is 0.
 ParameterCount count_block(const Architecture& architecture, std::int64_t block);
+
+/// A public model. presets.json has them all; the build embeds it.
+struct Preset {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::int64_t parameters;  ///< The published number, exact. Tied parameters count once.
+  std::string config;       ///< Its config.json, without fields that do not change the shape.
+};
+
+std::span<const Preset> presets();
+/// Finds a preset by its name or an alias; case does not matter. Null if no preset has the name.
+const Preset* find_preset(std::string_view name);
+Architecture architecture_of(const Preset& preset);
 
 }  // namespace plimsoll::architecture

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "plimsoll/architecture/architecture.h"
 #include "plimsoll/architecture/config_json.h"
-#include "plimsoll/architecture/presets.h"
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/text.h"
 #include "plimsoll/job/values.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "plimsoll/architecture/presets.h"
+#include "plimsoll/architecture/architecture.h"
 #include "plimsoll/base/text.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
