@@ -1,4 +1,4 @@
-"""Exit codes of the command: the same table as src/plimsoll/cli/exit_codes.h."""
+"""Exit codes of the command: the same table as src/plimsoll/cli/commands/commands.h."""
 
 from enum import IntEnum
 

@@ -5,7 +5,6 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/base/text.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/planning.h"
 
 // The list of commands. To add one, write commands/NAME_command.cpp, which defines `Command NAME_command()` with the

@@ -5,7 +5,6 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/report/comparison.h"
 #include "plimsoll/report/document.h"

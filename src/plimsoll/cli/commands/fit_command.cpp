@@ -4,7 +4,6 @@
 #include "plimsoll/base/errors.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/search/fit_search.h"

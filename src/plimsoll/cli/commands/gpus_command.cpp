@@ -3,7 +3,6 @@
 
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/pretend/model/profile.h"
 #include "plimsoll/report/fields.h"

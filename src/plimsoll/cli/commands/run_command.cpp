@@ -9,7 +9,6 @@
 #include "plimsoll/cli/child_record.h"
 #include "plimsoll/cli/commands/commands.h"
 #include "plimsoll/cli/documents.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/installation.h"
 #include "plimsoll/cli/process/child_process.h"

@@ -1,7 +1,6 @@
 #include <ostream>
 
 #include "plimsoll/cli/commands/commands.h"
-#include "plimsoll/cli/exit_codes.h"
 #include "plimsoll/report/document.h"
 
 namespace plimsoll::cli {
