@@ -69,6 +69,12 @@ TEST_CASE("other JSON than a job is refused") {
   CHECK(complaint(R"({"model": "m", "batch": -1})").starts_with("j: --batch expects a whole number from 1"));
 }
 
+TEST_CASE("a job with a text that is not UTF-8 cannot be written") {
+  CHECK(message_of<InvalidArgument>([] {
+          to_json(Job{.model = "/m\xFF.json"});
+        }).starts_with("a setting of the job is not UTF-8: rename the file that it names. The model is '/m\xFF"));
+}
+
 TEST_CASE("a hostile document gives a job or a FormatError") {
   std::mt19937 random(7);
   const std::string seed = to_json(Job{.model = "m", .seq_len = 5, .alloc_conf = "x"});

@@ -121,7 +121,12 @@ std::string to_json(const Job& job) {
   Json json;
   json[model_field().key()] = json_of(model_field().value(job));
   for (const Field& field : fields()) json[field.key()] = json_of(field.value(job));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  try {
+    return json.dump(2) + "\n";
+  } catch (const Json::type_error&) {  // The planner would look for a file of another name.
+    throw InvalidArgument("a setting of the job is not UTF-8: rename the file that it names. The model is " +
+                          in_quotes(job.model));
+  }
 }
 
 Job job_from_json(std::string_view text, const std::string& origin) {

@@ -33,6 +33,7 @@ struct JobFile {
 JobFile read_job_file(const std::filesystem::path& path, Job& job, std::span<const Setting> flags = {});
 
 /// A job as a JSON object: `model`, then all fields by their names with underscores, typed. An absent value is null.
+/// Throws InvalidArgument for a text that is not UTF-8.
 std::string to_json(const Job& job);
 
 /// The inverse. A missing field has its default; `model` is required.
