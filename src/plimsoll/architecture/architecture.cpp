@@ -6,6 +6,7 @@
 
 #include "plimsoll/architecture/config_json.h"
 #include "plimsoll/base/errors.h"
+#include "plimsoll/base/text.h"
 
 namespace plimsoll::architecture {
 namespace {
@@ -121,8 +122,7 @@ std::span<const Preset> presets() {
 }
 
 const Preset* find_preset(std::string_view name) {
-  std::string wanted(name);
-  for (char& c : wanted) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string wanted = lower(name);
   const auto all = presets();
   const auto found = std::ranges::find_if(all, [&](const Preset& preset) {
     return preset.name == wanted || std::ranges::find(preset.aliases, wanted) != preset.aliases.end();

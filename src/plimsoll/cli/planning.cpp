@@ -1,5 +1,6 @@
 #include "plimsoll/cli/planning.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,23 +24,24 @@ fs::path find_planner(const Installation& installation) {
   const char* named = std::getenv("PLIMSOLL_PLANNER");
   if (named != nullptr && *named != '\0') {
     if (is_program(named)) return fs::absolute(named);
-    throw PlanningFailed("PLIMSOLL_PLANNER is " + std::string(named) +
-                         ", which is not a program that can be run: unset it, or give the path of a plimsoll-planner");
+    throw PlanningFailed(
+        fmt::format("PLIMSOLL_PLANNER is {}, which is not a program that can be run: unset it, or give the path of a "
+                    "plimsoll-planner",
+                    named));
   }
   const fs::path beside = installation.binary_folder / "plimsoll-planner";
   if (is_program(beside)) return beside;
   if (installation.is_package()) {
-    throw PlanningFailed(
-        "there is no " + beside.string() +
-        ", which runs the jobs: this package was built with a CPU build of torch. Planning needs a CUDA "
-        "build, though no GPU: install one, and the package again");
+    throw PlanningFailed(fmt::format(
+        "there is no {}, which runs the jobs: this package was built with a CPU build of torch. Planning needs a CUDA "
+        "build, though no GPU: install one, and the package again",
+        beside.string()));
   }
-  throw PlanningFailed("there is no " + beside.string() +
-                       ", which runs the jobs: plimsoll was set up with a CPU build of torch, or the build is not "
-                       "complete. Planning needs a CUDA build of torch, though no GPU: remove " +
-                       (installation.home / ".plimsoll/venv").string() +
-                       ", let pip find a CUDA build, and run ./plimsoll in " + installation.home.string() +
-                       ", which sets up again");
+  throw PlanningFailed(fmt::format(
+      "there is no {}, which runs the jobs: plimsoll was set up with a CPU build of torch, or the build is not "
+      "complete. Planning needs a CUDA build of torch, though no GPU: remove {}/.plimsoll/venv, let pip find a CUDA "
+      "build, and run ./plimsoll in {}, which sets up again",
+      beside.string(), installation.home.string(), installation.home.string()));
 }
 
 Planner::Planner(const fs::path& program, std::size_t processes)

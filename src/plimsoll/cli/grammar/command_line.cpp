@@ -5,7 +5,6 @@
 
 #include "plimsoll/base/text.h"
 #include "plimsoll/job/model.h"
-#include "plimsoll/job/values.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -113,10 +112,6 @@ std::optional<std::string> CommandWords::option(const std::string& name) const {
 std::optional<std::int64_t> CommandWords::whole(const std::string& name, std::int64_t least, std::int64_t most) const {
   const auto text = option(name);
   return text ? std::optional(job::parse_whole(name, *text, least, most)) : std::nullopt;
-}
-
-std::optional<std::int64_t> CommandWords::whole(const std::string& name, std::int64_t least) const {
-  return whole(name, least, job::kMostOfAnything);
 }
 
 std::optional<std::string> CommandWords::file(const std::string& name) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plimsoll/base/errors.h"
+#include "plimsoll/job/values.h"
 
 /// The grammar of every command line: a shape says which options and words a command takes. From the shape come the
 /// parser and the help. Values stay text; each command converts them.
@@ -56,8 +57,8 @@ struct CommandWords {
   bool has(const std::string& name) const { return options.contains(name); }
   std::optional<std::string> option(const std::string& name) const;
   /// The whole number of an option that was given. Throws InvalidArgument if it is not in the range.
-  std::optional<std::int64_t> whole(const std::string& name, std::int64_t least, std::int64_t most) const;
-  std::optional<std::int64_t> whole(const std::string& name, std::int64_t least) const;
+  std::optional<std::int64_t> whole(const std::string& name, std::int64_t least,
+                                    std::int64_t most = job::kMostOfAnything) const;
   /// The name of a file. Throws InvalidArgument if it is empty.
   std::optional<std::string> file(const std::string& name) const;
 };
