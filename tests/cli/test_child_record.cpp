@@ -237,16 +237,16 @@ TEST_CASE("without any record the report says how it ended") {
 }
 
 TEST_CASE("settings for the child") {
-  CHECK(to_json(RunSettings{.record_folder = "/t/r"}) ==
+  RunOptions options;
+  CHECK(settings_for_python(options, "/t/r", "/t/s", false) ==
         R"({"record_dir":"/t/r","steps":null,"top":10,"snapshot":null,"progress":false,"categories":true,"depth":2,)"
         R"("main_pid":null})");
-  CHECK(to_json(RunSettings{.record_folder = "/t/r",
-                            .steps = 2,
-                            .top = 3,
-                            .snapshot = "/t/s",
-                            .progress = true,
-                            .categories = false,
-                            .depth = 0}) ==
+  options.steps = 2;
+  options.top = 3;
+  options.snapshot = "mine.pickle";
+  options.categories = false;
+  options.depth = 0;
+  CHECK(settings_for_python(options, "/t/r", "/t/s", true) ==
         R"({"record_dir":"/t/r","steps":2,"top":3,"snapshot":"/t/s","progress":true,"categories":false,"depth":0,)"
         R"("main_pid":null})");
 }

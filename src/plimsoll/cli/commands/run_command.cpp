@@ -233,17 +233,11 @@ int run_script(const RunOptions& options, const Context& context) {
   const fs::path snapshot = folder.path() / "snapshot.pickle";
   fs::create_directory(records);
   write_file(profile_file, pretend::to_json(profile));
-  const RunSettings settings{.record_folder = records,
-                             .steps = options.steps,
-                             .top = options.top,
-                             .snapshot = options.snapshot ? std::optional(snapshot) : std::nullopt,
-                             .progress = streams.progress && !options.quiet,
-                             .categories = options.categories,
-                             .depth = options.depth};
-  const ChildFiles files{.library_folder = interpreter.library_folder,
-                         .libraries = interpreter.libraries,
-                         .profile = profile_file,
-                         .settings = to_json(settings)};
+  const ChildFiles files{
+      .library_folder = interpreter.library_folder,
+      .libraries = interpreter.libraries,
+      .profile = profile_file,
+      .settings = settings_for_python(options, records, snapshot, streams.progress && !options.quiet)};
   const ChildExit exit = run_child(command_line(options, interpreter, installation),
                                    child_environment(options, files, current_environment()),
                                    json_to_stdout(options) ? Output::kOurStandardError : Output::kOurs);

@@ -7,17 +7,18 @@
 
 namespace plimsoll::cli {
 
-std::string to_json(const RunSettings& settings) {
-  nlohmann::ordered_json json;
-  json["record_dir"] = settings.record_folder.string();
-  json["steps"] = settings.steps ? nlohmann::ordered_json(*settings.steps) : nullptr;
-  json["top"] = settings.top;
-  json["snapshot"] = settings.snapshot ? nlohmann::ordered_json(settings.snapshot->string()) : nullptr;
-  json["progress"] = settings.progress;
-  json["categories"] = settings.categories;
-  json["depth"] = settings.depth;
-  json["main_pid"] = nullptr;
-  return json.dump();
+std::string settings_for_python(const RunOptions& options, const std::filesystem::path& records,
+                                const std::filesystem::path& snapshot, bool progress) {
+  using Json = nlohmann::ordered_json;
+  return Json{{"record_dir", records.string()},
+              {"steps", options.steps ? Json(*options.steps) : nullptr},
+              {"top", options.top},
+              {"snapshot", options.snapshot ? Json(snapshot.string()) : nullptr},
+              {"progress", progress},
+              {"categories", options.categories},
+              {"depth", options.depth},
+              {"main_pid", nullptr}}
+      .dump();
 }
 
 Placement placement(const RunOptions& options) {

@@ -37,19 +37,10 @@ struct RunOptions {
   std::vector<std::string> arguments;  ///< The script's own, unchanged.
 };
 
-/// What `plimsoll run` asks of the Python code that runs the script.
-struct RunSettings {
-  std::filesystem::path record_folder;
-  std::optional<std::int64_t> steps = {};
-  std::int64_t top = 10;
-  std::optional<std::filesystem::path> snapshot = {};
-  bool progress = false;
-  bool categories = true;  ///< Attribute the peak.
-  std::int64_t depth = 2;  ///< Parts in the path of a module.
-};
-
-/// The value of PLIMSOLL_RUN.
-std::string to_json(const RunSettings& settings);
+/// The value of PLIMSOLL_RUN: the settings for the Python code that runs the script. It leaves its records in the
+/// folder `records`, and writes `snapshot` if the options ask for one.
+std::string settings_for_python(const RunOptions& options, const std::filesystem::path& records,
+                                const std::filesystem::path& snapshot, bool progress);
 
 /// The place of a rank in its job, as with torchrun: ranks fill one node after the other.
 struct Placement {

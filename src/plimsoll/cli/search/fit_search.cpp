@@ -20,6 +20,21 @@ using report::Report;
 /// More would be wasted: most would lie beyond the limit, and jobs that do not fit take the longest.
 constexpr std::size_t kMostAtOnce = 4;
 
+/// The first place for which `stops` is true; `count` if there is none. REQUIRES: it stays true from there on.
+template <class Predicate>
+std::int64_t first_place(std::int64_t count, Predicate stops) {
+  std::int64_t first = 0;
+  while (first < count) {
+    const std::int64_t middle = first + (count - first) / 2;
+    if (stops(middle)) {
+      count = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return first;
+}
+
 /// The report of a run. A failure names the value.
 Report report_at(const std::string& what, std::int64_t value, PlanOutcome outcome) {
   outcome.error = "with --" + what + " " + std::to_string(value) + ": " + outcome.error;
@@ -196,16 +211,12 @@ FitField multiples(const FitRange& range, const job::Job& job, const architectur
   };
   const std::string at_first = complaint_at(0);
   if (!at_first.empty()) throw InvalidArgument(at_first);
-  const std::string at_last = complaint_at(field.candidates.count - 1);
-  if (!at_last.empty()) {
-    std::int64_t good = 0;
-    std::int64_t bad = field.candidates.count - 1;
-    while (bad - good > 1) {
-      const std::int64_t middle = good + (bad - good) / 2;
-      (complaint_at(middle).empty() ? good : bad) = middle;
-    }
+  const std::int64_t bad =
+      first_place(field.candidates.count, [&](std::int64_t place) { return !complaint_at(place).empty(); });
+  if (bad < field.candidates.count) {
     field.candidates.count = bad;
-    field.note = "The largest possible value is " + text(field.candidates.value(good)) + ": " + complaint_at(bad) + ".";
+    field.note =
+        "The largest possible value is " + text(field.candidates.value(bad - 1)) + ": " + complaint_at(bad) + ".";
   }
   if (multiple > 1)
     field.note += (field.note.empty() ? "" : " ") + ("Only multiples of " + text(multiple) + " were tried.");
@@ -215,17 +226,7 @@ FitField multiples(const FitRange& range, const job::Job& job, const architectur
 }  // namespace
 
 std::int64_t Candidates::first_from(std::int64_t least) const {
-  std::int64_t low = 0;
-  std::int64_t high = count;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (value(middle) < least) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return first_place(count, [&](std::int64_t place) { return value(place) >= least; });
 }
 
 Fit find_limit(const FitQuestion& question, Planning& planning, const OnProbe& on_probe) {
