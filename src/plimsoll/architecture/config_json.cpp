@@ -173,9 +173,7 @@ std::set<std::int64_t> blocks_in(const Fields& fields, const std::string& field,
   const Json* list = fields.find(field);
   if (list == nullptr) return found;
   if (!list->is_array()) fields.fail(field, "must be a list of blocks, found " + shown(*list));
-  for (const auto& entry : *list) {
-    found.insert(fields.whole(field, entry, 0, blocks - 1));
-  }
+  for (const auto& entry : *list) found.insert(fields.whole(field, entry, 0, blocks - 1));
   return found;
 }
 

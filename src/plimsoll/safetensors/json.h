@@ -21,7 +21,7 @@ class JsonVisitor {
 
   virtual ~JsonVisitor() = default;
   virtual void open(const Path& path, Kind kind) = 0;
-  virtual void close(const Path& path) = 0;
+  virtual void close(const Path&) {}
   virtual void text(const Path& path, std::string& text) = 0;
   virtual void number(const Path& path, std::uint64_t number) = 0;
   /// `what`: "null", "a truth value", "a negative number", "a number that is not whole or too large".

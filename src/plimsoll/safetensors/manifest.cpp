@@ -41,8 +41,6 @@ class ManifestVisitor : public JsonVisitor {
     if (section && path[0] == "files") files_ = true;
   }
 
-  void close(const Path&) override {}
-
   void text(const Path& path, std::string& text) override {
     if (path.size() == 2 && path[0] == "metadata") {
       manifest_.metadata.emplace(path[1], std::move(text));

@@ -30,18 +30,13 @@ void forward(int signal, siginfo_t* info, void*) {
   errno = saved;
 }
 
-sigset_t forwarded_set() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : kForwarded) sigaddset(&set, signal);
-  return set;
-}
-
 /// Sends the forwarded signals to the child. They stay blocked until `open` names the child.
 class Forwarding {
  public:
   Forwarding() {
-    const sigset_t set = forwarded_set();
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kForwarded) sigaddset(&set, signal);
     sigprocmask(SIG_BLOCK, &set, &mask_);
     struct sigaction action{};
     action.sa_sigaction = forward;

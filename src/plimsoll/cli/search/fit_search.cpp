@@ -1,5 +1,7 @@
 #include "plimsoll/cli/search/fit_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -140,8 +142,6 @@ std::int64_t usual_limit(Search search) {
   return search == Search::kBatch ? 65'536 : search == Search::kSeqLen ? 16'777'216 : 16'384;
 }
 
-std::string text(std::int64_t number) { return std::to_string(number); }
-
 /// The message of job::check, or "" if it accepts the job.
 std::string complaint(const job::Job& job, const architecture::Architecture& model) {
   try {
@@ -154,15 +154,15 @@ std::string complaint(const job::Job& job, const architecture::Architecture& mod
 
 void check_limit(std::int64_t limit, std::int64_t multiple) {
   if (limit >= multiple) return;
-  throw InvalidArgument("--limit " + text(limit) + " is below the first value, " + text(multiple) +
-                        ": give a larger --limit or a smaller --multiple");
+  throw InvalidArgument(fmt::format(
+      "--limit {} is below the first value, {}: give a larger --limit or a smaller --multiple", limit, multiple));
 }
 
 /// 1 to 8, then 16, 24, …; or multiples of one number.
 FitField gpus(const FitRange& range, const job::Job& job, const architecture::Architecture& model) {
   const std::int64_t limit = range.limit.value_or(usual_limit(Search::kGpus));
   if (limit > job::kMostGpus)
-    throw InvalidArgument("--limit must be at most " + text(job::kMostGpus) + " GPUs, found " + text(limit));
+    throw InvalidArgument(fmt::format("--limit must be at most {} GPUs, found {}", job::kMostGpus, limit));
   const std::int64_t multiple = range.multiple.value_or(1);
   check_limit(limit, multiple);
   auto values = std::make_shared<std::vector<std::int64_t>>();
@@ -179,19 +179,17 @@ FitField gpus(const FitRange& range, const job::Job& job, const architecture::Ar
     }
   }
   if (values->empty())
-    throw InvalidArgument("no number of GPUs up to " + text(limit) + " is possible: " + last_complaint);
+    throw InvalidArgument(fmt::format("no number of GPUs up to {} is possible: {}", limit, last_complaint));
   FitField field{.name = "gpus",
                  .candidates = {static_cast<std::int64_t>(values->size()),
                                 [values](std::int64_t place) { return values->at(static_cast<std::size_t>(place)); }},
                  .note = ""};
-  const std::string last = text(values->back());
   if (range.multiple) {
-    field.note = "Searched: multiples of " + text(multiple) + " GPUs up to " + last;
+    field.note = fmt::format("Searched: multiples of {} GPUs up to {}", multiple, values->back());
   } else if (limit <= kGpusOfNode) {
-    field.note = "Searched: up to " + last + " GPUs";
+    field.note = fmt::format("Searched: up to {} GPUs", values->back());
   } else {
-    field.note =
-        "Searched: 1 to " + text(kGpusOfNode) + " GPUs, then multiples of " + text(kGpusOfNode) + " up to " + last;
+    field.note = fmt::format("Searched: 1 to {0} GPUs, then multiples of {0} up to {1}", kGpusOfNode, values->back());
   }
   field.note += skipped ? ", except numbers that the job's other settings exclude." : ".";
   return field;
@@ -216,10 +214,10 @@ FitField multiples(const FitRange& range, const job::Job& job, const architectur
   if (bad < field.candidates.count) {
     field.candidates.count = bad;
     field.note =
-        "The largest possible value is " + text(field.candidates.value(bad - 1)) + ": " + complaint_at(bad) + ".";
+        fmt::format("The largest possible value is {}: {}.", field.candidates.value(bad - 1), complaint_at(bad));
   }
   if (multiple > 1)
-    field.note += (field.note.empty() ? "" : " ") + ("Only multiples of " + text(multiple) + " were tried.");
+    field.note += (field.note.empty() ? "" : " ") + fmt::format("Only multiples of {} were tried.", multiple);
   return field;
 }
 
@@ -239,7 +237,7 @@ std::string searched_field(Search search) {
 
 job::Job job_with(const job::Job& job, const std::string& field, std::int64_t value) {
   job::Job changed = job;
-  job::find_field(field).set(changed, text(value));
+  job::find_field(field).set(changed, std::to_string(value));
   return changed;
 }
 
