@@ -198,7 +198,7 @@ def test_methods_partials_and_names_are_functions_too():
     assert estimate(Trainer(64).train, capture=True).stdout == "trained 64\n"
     part = estimate(functools.partial(train, steps=1), 64, capture=True)
     assert part.stdout == "trained 64\n" and part.function == "train" and len(part.steps) == 1
-    named = estimate("test_python_estimate:train", 64, 1, capture=True)
+    named = estimate("test_estimate:train", 64, 1, capture=True)
     assert named.stdout == "trained 64\n" and named.peak == part.peak
 
 
@@ -250,7 +250,7 @@ def test_a_main_module_is_not_run_again_unless_it_is_needed(tmp_path):
 
 def test_an_estimate_inside_an_estimate_has_its_own_settings(tmp_path):
     """The settings of the outer `estimate` do not reach the inner one."""
-    inner = estimate("test_python_estimate:nested", capture=True)
+    inner = estimate("test_estimate:nested", capture=True)
     assert inner.stdout == "1 True\n", inner.stderr
 
 
