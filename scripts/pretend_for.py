@@ -25,7 +25,7 @@ STATE = os.path.join(HOME, ".plimsoll")
 MAIN_BUILD = os.path.join(HOME, "build", "release")
 OLDEST, NEWEST = (2, 5), (2, 13)
 OLDEST_PYTHON = (3, 10)  # for python/plimsoll, which runs in that interpreter
-SUPPORTED = "supported are the CUDA 12 and CUDA 13 builds of torch 2.5 to 2.13, on Linux"
+SUPPORTED = "supported are the CUDA 12 and CUDA 13 builds of torch {}.{} to {}.{}, on Linux".format(*OLDEST, *NEWEST)
 
 
 class Unsupported(Exception):
