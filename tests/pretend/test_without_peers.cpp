@@ -27,6 +27,14 @@ TEST_CASE("runtime and driver report no peer access between cards") {
   CHECK(of_driver == 0);
 }
 
+TEST_CASE("a card of capability 8.9 runs torch's code for 8.6") {
+  REQUIRE(control::profile().compute_minor == 9);
+  cudaFuncAttributes attributes{};
+  REQUIRE(cudaFuncGetAttributes(&attributes, nullptr) == cudaSuccess);
+  CHECK(attributes.binaryVersion == 86);
+  CHECK(attributes.ptxVersion == 86);
+}
+
 TEST_CASE("a request for peer access is refused and enables nothing") {
   CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessUnsupported);
   CHECK(std::string(cudaGetErrorName(cudaGetLastError())) == "cudaErrorPeerAccessUnsupported");

@@ -74,7 +74,7 @@ PLIMSOLL_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attrib
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = profile.compute_major * 10 + profile.compute_minor;
+      *value = binary_version(profile);
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = static_cast<int>(profile.shared_per_block_optin);

@@ -102,7 +102,7 @@ PLIMSOLL_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, const vo
   std::memset(out, 0, sizeof *out);
   out->maxThreadsPerBlock = 1024;
   out->numRegs = kRegistersPerThread;
-  out->binaryVersion = profile.compute_major * 10 + profile.compute_minor;
+  out->binaryVersion = binary_version(profile);
   out->ptxVersion = out->binaryVersion;
   out->maxDynamicSharedSizeBytes = static_cast<int>(profile.shared_per_block_optin);
   return cudaSuccess;
