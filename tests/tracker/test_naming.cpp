@@ -8,7 +8,6 @@
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/hooked_optimizer.h"
 #include "plimsoll/nn/optim/sgd.h"
-#include "plimsoll/tracker/gradient_buckets.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "tracker/looking.h"
 #include "tracker/models.h"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/tracker/attribution/module_rows.h"
+#include "plimsoll/tracker/attribution/attribution.h"
 #include "plimsoll/tracker/attribution/user_paths.h"
 
 namespace plimsoll {

@@ -147,7 +147,7 @@ class PyFSDP final : public FSDPRuntime {
     return look_.attr("device_of")(PyModule::object_of(&root)).cast<at::Device>();
   }
 
-  void for_each_held(Key group, const std::function<void(MemoryUse, const at::Tensor&)>& visit) const override {
+  void for_each_held(Key group, const VisitHeld& visit) const override {
     const auto object = object_at(group);
     if (!object) return;
     discarding_errors(kLooking, [&] {
@@ -158,7 +158,7 @@ class PyFSDP final : public FSDPRuntime {
     });
   }
 
-  void for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const override {
+  void for_each_unsharded(Key group, const VisitTensor& visit) const override {
     const auto object = object_at(group);
     if (!object) return;
     discarding_errors(kLooking, [&] {

@@ -7,7 +7,7 @@
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/python/bind.h"
 #include "plimsoll/python/optimizer.h"
-#include "plimsoll/tracker/gradient_buckets.h"
+#include "plimsoll/tracker/tracked_ledger.h"
 
 namespace plimsoll::python {
 namespace {

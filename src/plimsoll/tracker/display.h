@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
-#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/module_stats.h"
 #include "plimsoll/tracker/snapshot.h"
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,14 +10,19 @@
 
 #include "plimsoll/fsdp/module_ref.h"
 #include "plimsoll/tracker/explain/explanation.h"
-#include "plimsoll/tracker/explain/rank_peak.h"
-#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/mem_tracker.h"
+#include "plimsoll/tracker/snapshot.h"
 
 namespace plimsoll::inline tracker {
 
 class FSDPRuntime;
 class FSDPWatch;
+
+/// The peak of one rank.
+struct RankPeak {
+  int rank = 0;
+  Snapshot peak;
+};
 
 /// MemTracker for models under fully_shard: where FSDP2's memory goes, at each of its stages. The counterpart of
 /// torch's FSDPMemTracker.
@@ -97,7 +101,9 @@ class FSDPMemTracker : public MemTracker {
   /// was there from the start.
   std::optional<Explanation> explain_first_state();
 
-  /// The rank with the highest peak among the ranks of the default process group. All ranks call this.
+  /// The rank of the default process group with the highest total on a device of the root's type; the first if several
+  /// are equal. All ranks call this and get the same answer. The ranks exchange peaks through the group's store,
+  /// without device memory. With the backend "fake", where one process is the whole world, the answer is its own peak.
   RankPeak worst_rank();
 
  private:

@@ -1,22 +1,21 @@
 #include "plimsoll/tracker/module_records.h"
 
 #include <algorithm>
+#include <array>
 
-#include "plimsoll/tracker/explain/state_order.h"
 #include "plimsoll/tracker/module_tracker.h"
 
 namespace plimsoll::inline tracker {
 
 namespace {
 
-ModuleState peak_of(ModuleState state) {
-  return state == ModuleState::kPreForward ? ModuleState::kPeakForward : ModuleState::kPeakBackward;
-}
+constexpr std::array<std::pair<ModuleState, ModuleState>, 2> kPeaks{
+    {{ModuleState::kPreForward, ModuleState::kPeakForward}, {ModuleState::kPreBackward, ModuleState::kPeakBackward}}};
 
-bool has_peak(ModuleState state) { return state == ModuleState::kPreForward || state == ModuleState::kPreBackward; }
-
-std::vector<Moments::Place>& calls(ModuleRecords::Record& record, ModuleState state) {
-  return record.states[ledger::value(state)];
+/// The peak of the pass that the state begins; nullopt for a state that begins no pass with a peak.
+std::optional<ModuleState> peak_of(ModuleState state) {
+  const auto* const found = std::ranges::find(kPeaks, state, [](const auto& pair) { return pair.first; });
+  return found == kPeaks.end() ? std::nullopt : std::optional(found->second);
 }
 
 template <class Which>
@@ -29,27 +28,20 @@ void close(ModuleRecords::Record& record, ledger::Ledger& ledger, const Which& w
 }
 
 ModuleStats stats_from(const ModuleRecords::Record& record, const ledger::Ledger& ledger) {
-  ModuleStats stats{.fqn = record.fqn,
-                    .parameter_bytes = record.parameter_bytes,
-                    .buffer_bytes = record.buffer_bytes,
-                    .input_bytes = record.input_bytes,
-                    .output_bytes = record.output_bytes,
-                    .module = record.module};
+  ModuleStats stats;
+  stats.fqn = record.fqn;
+  stats.parameter_bytes = record.parameter_bytes;
+  stats.buffer_bytes = record.buffer_bytes;
+  stats.input_bytes = record.input_bytes;
+  stats.output_bytes = record.output_bytes;
+  stats.module = record.module;
   if (record.local_peak) {
-    for (const auto& [device, peak] : record.moments.at(*record.local_peak, ledger)) {
+    for (const auto& [device, peak] : record.calls.moments.at(*record.local_peak, ledger)) {
       stats.local_peak[device] = peak.total();
     }
   }
-  for (std::size_t state = 0; state < record.states.size(); ++state) {
-    for (const auto place : record.states[state]) {
-      stats.snapshots[ModuleState{static_cast<std::uint8_t>(state)}].push_back(record.moments.at(place, ledger));
-    }
-  }
-  std::vector<std::pair<ModuleState, ModuleState>> peaks;
-  for (const auto beginning : {ModuleState::kPreForward, ModuleState::kPreBackward}) {
-    if (stats.snapshots.contains(peak_of(beginning))) peaks.emplace_back(beginning, peak_of(beginning));
-  }
-  stats.order = in_order_of_coming(record.states, peaks);
+  stats.snapshots = record.calls.snapshots(ledger);
+  stats.order = record.calls.order(stats.snapshots, kPeaks);
   return stats;
 }
 
@@ -74,34 +66,35 @@ ModuleRecords::Record& ModuleRecords::add(torch::nn::Module& module, std::string
 }
 
 void ModuleRecords::enter(Record& record, ModuleState state, int pass, ledger::Ledger& ledger) {
-  if (record.step != ledger.current_step() && record.open.empty()) {
-    record.step = ledger.current_step();
-    record.moments.clear();
+  auto& calls = record.calls;
+  if (calls.step != ledger.current_step() && record.open.empty()) {
+    calls.step = ledger.current_step();
+    calls.clear();
     record.local_peak.reset();
-    for (auto& places : record.states) places.clear();
   }
-  const auto now = record.moments.add(ledger);
-  calls(record, state).push_back(now);
+  const auto now = calls.moments.add(ledger);
+  calls[state].push_back(now);
   std::size_t call = 0;
-  if (has_peak(state)) {
-    call = calls(record, peak_of(state)).size();
-    calls(record, peak_of(state)).push_back(now);
+  if (const auto peak = peak_of(state)) {
+    call = calls[*peak].size();
+    calls[*peak].push_back(now);
   }
   record.open.push_back({state, call, pass});
   ledger.entered(record.owner, state);
 }
 
 void ModuleRecords::leave(Record& record, ModuleState state, ModuleState entered, ledger::Ledger& ledger) {
-  calls(record, state).push_back(record.moments.add(ledger));
+  record.calls[state].push_back(record.calls.moments.add(ledger));
   const auto open =
       std::find_if(record.open.rbegin(), record.open.rend(), [&](const auto& entry) { return entry.state == entered; });
   if (open == record.open.rend()) return;
   const auto call = open->peak;
   record.open.erase(std::next(open).base());
   const auto* peaks = ledger.left(record.owner);
-  if (peaks == nullptr || !has_peak(entered)) return;
-  record.local_peak = record.moments.add(peaks->peaks, ledger);
-  calls(record, peak_of(entered))[call] = *record.local_peak;
+  const auto peak = peak_of(entered);
+  if (peaks == nullptr || !peak) return;
+  record.local_peak = record.calls.moments.add(peaks->peaks, ledger);
+  record.calls[*peak][call] = *record.local_peak;
 }
 
 void ModuleRecords::close_all(ledger::Ledger& ledger) {
@@ -114,9 +107,7 @@ void ModuleRecords::close_pass(int pass, ledger::Ledger& ledger) {
 
 std::size_t ModuleRecords::entries() const {
   std::size_t count = 0;
-  for (const auto& [module, record] : records_) {
-    for (const auto& places : record.states) count += places.size();
-  }
+  for (const auto& [module, record] : records_) count += record.calls.entries();
   return count;
 }
 

@@ -2,7 +2,6 @@
 
 #include <torch/nn/module.h>
 
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -37,9 +36,7 @@ class ModuleRecords {
     std::int64_t buffer_bytes = 0;
     std::int64_t input_bytes = 0;
     std::int64_t output_bytes = 0;
-    ledger::Step step = ledger::kNoStep;
-    Moments moments;
-    std::array<std::vector<Moments::Place>, std::size(ledger::kModuleStateNames)> states;  ///< By state, call by call.
+    MomentsByState<ModuleState, std::size(ledger::kModuleStateNames)> calls;
     std::optional<Moments::Place> local_peak;
     std::vector<Open> open;
   };

@@ -9,7 +9,6 @@
 #include "plimsoll/capture/holders.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/optim/step_observable.h"
-#include "plimsoll/tracker/gradient_buckets.h"
 
 namespace plimsoll::inline tracker {
 

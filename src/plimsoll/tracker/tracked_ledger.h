@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/thread_scope.h"
 #include "plimsoll/capture/capture.h"
 #include "plimsoll/capture/listener.h"
 #include "plimsoll/ledger/ledger.h"
@@ -35,6 +36,10 @@ class AllocationClassifier {
  protected:
   ~AllocationClassifier() = default;
 };
+
+/// While it lives, memory that this thread allocates is a bucket in which DistributedDataParallel reduces gradients. It
+/// is Gradient from its first instant: code outside of torch cannot name it later.
+class GradientBuckets : public ThreadScope<GradientBuckets> {};
 
 /// The shape of a tensor when the tracker saw it: the ledger knows only bytes.
 struct Description {

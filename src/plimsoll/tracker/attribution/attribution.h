@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/report/attribution.h"
 #include "plimsoll/tracker/attribution/user_paths.h"
@@ -15,5 +18,12 @@ namespace plimsoll::inline tracker {
 /// `plimsoll run` replays in Python: it works with each torch, and the ledger needs the allocator's trace, an interface
 /// of one version of torch (DESIGN.md, section 11).
 report::Attribution attribution(MemTracker& tracker, std::string_view device, const ModuleTree& tree, int depth);
+
+/// A row for each module down to `depth` that has parameters or ran, with the bytes of the module and all below it.
+/// Then a row for each group of modules that are sharded together, and for each other owner. `highest` has,
+/// by path, the peaks of the modules that ran.
+std::vector<report::ModuleRow> module_rows(const ModuleTree& tree, const UserPaths& paths,
+                                           const std::vector<LiveTensor>& alive,
+                                           const std::map<std::string, Bytes>& highest, int depth);
 
 }  // namespace plimsoll::inline tracker

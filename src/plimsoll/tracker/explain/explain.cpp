@@ -1,12 +1,16 @@
 #include "plimsoll/tracker/explain/explain.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <tuple>
 
+#include "plimsoll/base/bytes.h"
 #include "plimsoll/base/categories.h"
 #include "plimsoll/base/text.h"
+#include "plimsoll/report/text/causes.h"
 
 namespace plimsoll::inline tracker {
 
@@ -18,28 +22,10 @@ namespace phases = ledger::phases;
 
 const std::string kOptimizerTemporaries = "temporaries of the optimizer's step";
 
-/// The stage of the running module, for the first line of the text.
-std::string_view place(Stage stage) {
-  switch (stage) {
-    case Stage::kBeforePreForward:
-      return "pre-forward";
-    case Stage::kAfterPreForward:
-      return "forward";
-    case Stage::kBeforePostForward:
-    case Stage::kAfterPostForward:
-      return "post-forward";
-    case Stage::kBeforePreBackward:
-      return "pre-backward";
-    case Stage::kAfterPreBackward:
-      return "backward";
-    case Stage::kBeforePostBackward:
-    case Stage::kAfterPostBackward:
-      return "post-backward";
-    case Stage::kUnshardByHand:
-      return "unshard";
-  }
-  return "";
-}
+/// By stage, for the first line of the text.
+constexpr std::array<std::string_view, fsdp::kStages> kPlaces = {"pre-forward",   "forward",       "post-forward",
+                                                                 "post-forward",  "pre-backward",  "backward",
+                                                                 "post-backward", "post-backward", "unshard"};
 
 class Reasons {
  public:
@@ -161,7 +147,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   const bool in_pass = peak.phase == phases::kForward || peak.phase == phases::kBackward;
   if (in_pass && stages.running) {
     explanation.module = names(std::string(ledger.name(*stages.running)));
-    explanation.stage = place(stages[*stages.running]->stage);
+    explanation.stage = kPlaces[static_cast<std::size_t>(stages[*stages.running]->stage)];
   }
 
   struct Sum {
@@ -195,5 +181,22 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return explanation;
 }
+
+std::string to_text(const Explanation& explanation) {
+  const auto amount = [](std::int64_t bytes) { return format_bytes(static_cast<Bytes>(bytes)); };
+  std::string text = amount(explanation.total) + " on " + explanation.device;
+  if (explanation.step != ledger::kNoStep) text += ", in step " + std::to_string(explanation.step);
+  if (!explanation.module.empty()) {
+    text += ", " + explanation.stage + " of " + explanation.module;
+  } else {
+    text += ", phase " + explanation.phase;
+  }
+  if (explanation.reserved != 0) text += " (reserved then: " + amount(explanation.reserved) + ")";
+  text += "\n";
+  for (const auto& cause : explanation.causes) text += "  " + report::sentence(cause) + "\n";
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Explanation& explanation) { return out << to_text(explanation); }
 
 }  // namespace plimsoll::inline tracker

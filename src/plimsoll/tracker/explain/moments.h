@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
@@ -36,6 +40,58 @@ class Moments {
 
   /// For each moment the number of devices; for each of these its id, the number of categories, and their bytes.
   std::vector<Bytes> packed_;
+};
+
+/// The moments of a module in the latest step in which it ran, by state and call.
+template <class State, std::size_t kStates>
+struct MomentsByState {
+  /// Pairs of the state that begins a pass and the peak of that pass. A peak may have no moment here.
+  using Peaks = std::array<std::pair<State, State>, 2>;
+
+  ledger::Step step = ledger::kNoStep;
+  Moments moments;
+  std::array<std::vector<Moments::Place>, kStates> places;
+
+  std::vector<Moments::Place>& operator[](State state) { return places[static_cast<std::size_t>(state)]; }
+
+  void clear() {
+    moments.clear();
+    for (auto& calls : places) calls.clear();
+  }
+
+  /// The number of moments.
+  std::size_t entries() const {
+    std::size_t count = 0;
+    for (const auto& calls : places) count += calls.size();
+    return count;
+  }
+
+  std::map<State, std::vector<Snapshot>> snapshots(const ledger::Ledger& ledger) const {
+    std::map<State, std::vector<Snapshot>> by_state;
+    for (std::size_t state = 0; state < kStates; ++state) {
+      for (const auto place : places[state]) {
+        by_state[State{static_cast<std::uint8_t>(state)}].push_back(moments.at(place, ledger));
+      }
+    }
+    return by_state;
+  }
+
+  /// The states of these snapshots, in the order of their first events. A peak stands before the state that begins its
+  /// pass, or last if the module had no such state.
+  std::vector<State> order(const std::map<State, std::vector<Snapshot>>& snapshots, const Peaks& peaks) const {
+    std::vector<std::pair<Moments::Place, State>> first;
+    for (const auto& [state, calls] : snapshots) {
+      const bool is_peak = state == peaks[0].second || state == peaks[1].second;
+      if (!is_peak) first.emplace_back(places[static_cast<std::size_t>(state)].front(), state);
+    }
+    std::ranges::sort(first);
+    std::vector<State> order;
+    for (const auto& [place, state] : first) order.push_back(state);
+    for (const auto& [beginning, peak] : peaks) {
+      if (snapshots.contains(peak)) order.insert(std::ranges::find(order, beginning), peak);
+    }
+    return order;
+  }
 };
 
 }  // namespace plimsoll::inline tracker

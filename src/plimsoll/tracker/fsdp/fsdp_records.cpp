@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "plimsoll/tracker/explain/state_order.h"
-
 namespace plimsoll::inline tracker {
 
 namespace {
@@ -34,11 +32,6 @@ void add_peaks(FSDPModuleStats& stats, const ModuleStats& module) {
 
 }  // namespace
 
-void FSDPRecords::Record::forget() {
-  moments.clear();
-  for (auto& places : states) places.clear();
-}
-
 void FSDPRecords::follow(const FSDPRuntime::State& state, const std::string& fqn) {
   auto& record = records_[state.key];
   record.life = state.life;
@@ -53,24 +46,21 @@ void FSDPRecords::forget_dead() {
 void FSDPRecords::add(FSDPRuntime::Key state, FSDPModState in, const ledger::Ledger& ledger) {
   const auto found = records_.find(state);
   if (found == records_.end()) return;
-  auto& record = found->second;
-  if (record.step != ledger.current_step()) {
-    record.step = ledger.current_step();
-    record.forget();
+  auto& calls = found->second.calls;
+  if (calls.step != ledger.current_step()) {
+    calls.step = ledger.current_step();
+    calls.clear();
   }
-  record.states[static_cast<std::size_t>(in)].push_back(record.moments.add(ledger));
+  calls[in].push_back(calls.moments.add(ledger));
 }
 
 std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, const ledger::Ledger& ledger) const {
   std::vector<FSDPModuleStats> all;
   for (const auto& [address, record] : records_) {
     if (record.life.expired()) continue;
-    FSDPModuleStats stats{.fqn = record.fqn};
-    for (std::size_t index = 0; index < record.states.size(); ++index) {
-      for (const auto place : record.states[index]) {
-        stats.snapshots[FSDPModState{static_cast<std::uint8_t>(index)}].push_back(record.moments.at(place, ledger));
-      }
-    }
+    FSDPModuleStats stats;
+    stats.fqn = record.fqn;
+    stats.snapshots = record.calls.snapshots(ledger);
     if (stats.snapshots.empty()) continue;
     for (const auto* module : record.modules) {
       const auto of_module = modules.stats_of(*module, ledger);
@@ -78,12 +68,9 @@ std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, co
       add_peaks(stats, *of_module);
       stats.modules.push_back(of_module->module);
     }
-    std::vector<std::pair<FSDPModState, FSDPModState>> peaks;
-    for (const auto& [beginning, peak] : {std::pair(FSDPModState::kBeforePreForward, FSDPModState::kPeakForward),
-                                          std::pair(FSDPModState::kBeforePreBackward, FSDPModState::kPeakBackward)}) {
-      if (stats.snapshots.contains(peak)) peaks.emplace_back(beginning, peak);
-    }
-    stats.order = in_order_of_coming(record.states, peaks);
+    stats.order =
+        record.calls.order(stats.snapshots, {{{FSDPModState::kBeforePreForward, FSDPModState::kPeakForward},
+                                              {FSDPModState::kBeforePreBackward, FSDPModState::kPeakBackward}}});
     all.push_back(std::move(stats));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.fqn < b.fqn; });
@@ -91,14 +78,12 @@ std::vector<FSDPModuleStats> FSDPRecords::stats(const ModuleRecords& modules, co
 }
 
 void FSDPRecords::clear() {
-  for (auto& [address, record] : records_) record.forget();
+  for (auto& [address, record] : records_) record.calls.clear();
 }
 
 std::size_t FSDPRecords::entries() const {
   std::size_t count = 0;
-  for (const auto& [address, record] : records_) {
-    for (const auto& places : record.states) count += places.size();
-  }
+  for (const auto& [address, record] : records_) count += record.calls.entries();
   return count;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -9,7 +8,6 @@
 
 #include "plimsoll/ledger/ledger.h"
 #include "plimsoll/tracker/explain/moments.h"
-#include "plimsoll/tracker/fsdp/fsdp_module_stats.h"
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 #include "plimsoll/tracker/module_records.h"
 
@@ -38,11 +36,7 @@ class FSDPRecords {
     FSDPRuntime::Life life;
     std::vector<const torch::nn::Module*> modules;
     std::string fqn;
-    ledger::Step step = ledger::kNoStep;
-    Moments moments;
-    std::array<std::vector<Moments::Place>, std::size(kFSDPModStateNames)> states;  ///< By state, call by call.
-
-    void forget();
+    MomentsByState<FSDPModState, std::size(kFSDPModStateNames)> calls;
   };
 
   std::unordered_map<FSDPRuntime::Key, Record> records_;

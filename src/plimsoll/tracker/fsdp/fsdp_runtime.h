@@ -13,12 +13,14 @@
 
 namespace plimsoll::inline tracker {
 
-/// An FSDP2 runtime as a tracker sees it: plimsoll's own (native_fsdp.h), or torch's in Python. A state is the result
+/// An FSDP2 runtime as a tracker sees it: plimsoll's own (native_fsdp.cpp), or torch's in Python. A state is the result
 /// of one fully_shard; a group is the parameters that are gathered together. Each has a key for its life.
 class FSDPRuntime {
  public:
   using Key = const void*;
   using Life = std::weak_ptr<const void>;
+  using VisitTensor = std::function<void(const at::Tensor&)>;
+  using VisitHeld = std::function<void(fsdp::MemoryUse, const at::Tensor&)>;
 
   struct Group {
     Key key = nullptr;
@@ -60,9 +62,9 @@ class FSDPRuntime {
   virtual std::optional<State> state_of(torch::nn::Module& module) = 0;
   /// The device that the root computes on.
   virtual at::Device device_of(torch::nn::Module& root) = 0;
-  virtual void for_each_held(Key group, const std::function<void(fsdp::MemoryUse, const at::Tensor&)>& visit) const = 0;
+  virtual void for_each_held(Key group, const VisitHeld& visit) const = 0;
   /// The whole parameters, while they are whole.
-  virtual void for_each_unsharded(Key group, const std::function<void(const at::Tensor&)>& visit) const = 0;
+  virtual void for_each_unsharded(Key group, const VisitTensor& visit) const = 0;
   /// The group of a parameter, whole or sharded; null for a parameter that FSDP2 does not manage.
   virtual Key group_of(const at::Tensor& parameter) const = 0;
   /// The use of memory that this thread allocates on the device now. Called with the tracked ledger's lock held.

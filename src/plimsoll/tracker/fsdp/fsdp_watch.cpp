@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
+#include "plimsoll/base/categories.h"
 #include "plimsoll/nn/module_contents.h"
-#include "plimsoll/tracker/fsdp/fsdp_categories.h"
 
 namespace plimsoll::inline tracker {
 
@@ -13,32 +14,23 @@ using fsdp::Stage;
 
 namespace {
 
+/// The category of each MemoryUse.
+constexpr auto kCategoryOfUse = std::to_array<std::string_view>(
+    {category::kShardedParam.name, category::kUnshardedParam.name, category::kAllGatherInput.name,
+     category::kAllGather.name, category::kAllGatherCopyOut.name, category::kPostForwardShard.name,
+     category::kUnshardedGrad.name, category::kAccumulatedGrad.name, category::kReduceScatter.name,
+     category::kReduceScatterOutput.name, category::kAllReduce.name, category::kPartialGrad.name,
+     category::kShardedGrad.name});
+static_assert(kCategoryOfUse.size() == fsdp::kMemoryUses && kCategoryOfUse.back() == category::kShardedGrad.name);
+
 /// torch's name of the stage. The runtime does not see the end of a recomputation, which may stop early.
 std::optional<FSDPModState> snapshot_of_stage(Stage stage, bool recomputing) {
   if (recomputing) {
     return stage == Stage::kAfterPreForward ? std::optional(FSDPModState::kPreForwardAC) : std::nullopt;
   }
-  switch (stage) {
-    case Stage::kBeforePreForward:
-      return FSDPModState::kBeforePreForward;
-    case Stage::kAfterPreForward:
-      return FSDPModState::kAfterPreForward;
-    case Stage::kBeforePostForward:
-      return FSDPModState::kBeforePostForward;
-    case Stage::kAfterPostForward:
-      return FSDPModState::kAfterPostForward;
-    case Stage::kBeforePreBackward:
-      return FSDPModState::kBeforePreBackward;
-    case Stage::kAfterPreBackward:
-      return FSDPModState::kAfterPreBackward;
-    case Stage::kBeforePostBackward:
-      return FSDPModState::kBeforePostBackward;
-    case Stage::kAfterPostBackward:
-      return FSDPModState::kAfterPostBackward;
-    case Stage::kUnshardByHand:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  // The other stages have the same order in both enumerations.
+  static_assert(static_cast<int>(Stage::kAfterPostBackward) == static_cast<int>(FSDPModState::kAfterPostBackward));
+  return stage == Stage::kUnshardByHand ? std::nullopt : std::optional(static_cast<FSDPModState>(stage));
 }
 
 }  // namespace
@@ -46,7 +38,7 @@ std::optional<FSDPModState> snapshot_of_stage(Stage stage, bool recomputing) {
 FSDPWatch::FSDPWatch(std::unique_ptr<FSDPRuntime> runtime, TrackedLedger& tracked, WatchedTensors& tensors,
                      ModuleTracker& modules)
     : runtime_(std::move(runtime)), tracked_(tracked), tensors_(tensors), modules_(modules) {
-  std::transform(fsdp_categories::kOfUse.begin(), fsdp_categories::kOfUse.end(), categories_.begin(),
+  std::transform(kCategoryOfUse.begin(), kCategoryOfUse.end(), categories_.begin(),
                  [&](std::string_view name) { return tracked_.category(name); });
   state_category_ = tracked_.category(category::kOptState.name);
   inputs_category_ = tracked_.category(category::kInputs.name);

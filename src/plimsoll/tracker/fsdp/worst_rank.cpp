@@ -1,5 +1,3 @@
-#include "plimsoll/tracker/explain/rank_peak.h"
-
 #include <algorithm>
 #include <string>
 
@@ -21,7 +19,10 @@ std::int64_t highest(const Snapshot& snapshot, std::string_view device_type) {
 
 }  // namespace
 
-RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type) {
+// Here, so that a program without this call does not link process groups.
+RankPeak FSDPMemTracker::worst_rank() {
+  const auto device_type = c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true);
+  const auto own = snapshot(SnapshotKind::kPeak);
   const auto group = distributed::default_group();
   RankPeak worst{group->getRank(), own};
   if (distributed::get_backend() == "fake") return worst;
@@ -36,12 +37,6 @@ RankPeak highest_of_ranks(const Snapshot& own, std::string_view device_type) {
     if (bytes > most || (bytes == most && rank < worst.rank)) worst = {rank, other};
   }
   return worst;
-}
-
-// Here, so that a program without this call does not link process groups.
-RankPeak FSDPMemTracker::worst_rank() {
-  return highest_of_ranks(snapshot(SnapshotKind::kPeak),
-                          c10::DeviceTypeName(watch_->device().value_or(c10::kCPU).type(), /*lower_case=*/true));
 }
 
 }  // namespace plimsoll::inline tracker
