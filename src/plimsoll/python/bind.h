@@ -15,13 +15,22 @@ void bind_fsdp(py::module_& module);
 /// torch's own FSDP2 for a tracker. `look` is the module python/plimsoll/trackers/fsdp2/parts.py, or an object with its
 /// functions.
 std::unique_ptr<FSDPRuntime> python_fsdp(py::object look);
-/// Sources of allocation events that Python starts, and storages that Python notes.
-void bind_capture(py::module_& module);
 /// The native half of plimsoll.ModTracker.
 void bind_mod_tracker(py::module_& module);
-/// Scopes of C++ that Python enters and leaves, and the borders of an optimizer's step.
-void bind_scopes(py::module_& module);
-/// Makes nn put hooks on leaves as Python does, beside those of the script (nn::set_leaf_hooks).
-void install_leaf_hooks();
+/// The functions that the hooks of python/plimsoll/trackers call.
+void bind_hooks(py::module_& module);
+
+/// The call of a Python module that runs its hooks on this thread now.
+struct PyCall {
+  py::handle arguments;  ///< the positional ones
+  py::handle result;     ///< null before forward
+
+  /// REQUIRES: hooks of a module's forward run on this thread.
+  static const PyCall& current();
+};
+
+/// Says that a hook of the user's has raised. The rest of this module hook passes the exception on, even if exceptions
+/// of our own hooks are not passed on.
+void raised_by_user();
 
 }  // namespace plimsoll::python

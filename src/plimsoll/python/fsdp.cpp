@@ -11,9 +11,8 @@
 #include "plimsoll/base/observers.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/python/bind.h"
-#include "plimsoll/python/by_object.h"
 #include "plimsoll/python/errors.h"
-#include "plimsoll/python/module.h"
+#include "plimsoll/python/stand_ins.h"
 
 namespace plimsoll::python {
 

@@ -1,4 +1,4 @@
-#include "plimsoll/python/hooks.h"
+#include "plimsoll/nn/hooks/hooks.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/hooks/hooks.h"
-#include "plimsoll/python/module.h"
+#include "plimsoll/python/bind.h"
+#include "plimsoll/python/stand_ins.h"
 #include "plimsoll/python/tensors.h"
 
 namespace plimsoll::python {

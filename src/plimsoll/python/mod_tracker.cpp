@@ -2,8 +2,7 @@
 #include <utility>
 
 #include "plimsoll/python/bind.h"
-#include "plimsoll/python/hooks.h"
-#include "plimsoll/python/module.h"
+#include "plimsoll/python/stand_ins.h"
 #include "plimsoll/tracker/module_tracker.h"
 
 namespace plimsoll::python {

@@ -29,4 +29,7 @@ class FoundTensors {
 /// stay as they are. Takes the interpreter's lock itself.
 void install_unwrap();
 
+/// Makes nn put hooks on leaves as Python does, beside those of the script (nn::set_leaf_hooks).
+void install_leaf_hooks();
+
 }  // namespace plimsoll::python

@@ -1,22 +1,104 @@
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/python/bind.h"
-#include "plimsoll/python/module.h"
-#include "plimsoll/python/optimizer.h"
+#include "plimsoll/python/stand_ins.h"
 #include "plimsoll/python/tensors.h"
-#include "plimsoll/python/values.h"
 #include "plimsoll/report/document.h"
+#include "plimsoll/report/text/causes.h"
 #include "plimsoll/tracker/attribution/attribution.h"
+#include "plimsoll/tracker/fsdp_mem_tracker.h"
+#include "plimsoll/tracker/mem_tracker.h"
 
 namespace plimsoll::python {
 namespace {
 
 using namespace py::literals;
+
+// --- Answers as plain Python values. The drop-ins bring them into the forms of torch's trackers.
+
+/// {"cuda:0": {"Parameter": 4096, …, "Total": 8192}}
+py::dict value_of(const Snapshot& snapshot) {
+  py::dict devices;
+  for (const auto& [device, of_device] : snapshot) {
+    py::dict categories;
+    for (const auto& [category, bytes] : of_device.categories()) categories[py::str(category)] = bytes;
+    categories["Total"] = of_device.total();
+    devices[py::str(device)] = categories;
+  }
+  return devices;
+}
+
+/// With the snapshots as {"Pre-Forward": [snapshot, …]}
+template <class State>
+py::dict value_of(const StatsByState<State>& stats) {
+  py::dict snapshots;
+  for (const auto state : stats.order) {
+    py::list calls;
+    for (const auto& call : stats.snapshots.at(state)) calls.append(value_of(call));
+    snapshots[py::str(std::string(name(state)))] = calls;
+  }
+  return py::dict("fqn"_a = stats.fqn, "local_peak"_a = stats.local_peak, "snapshots"_a = snapshots);
+}
+
+py::dict value_of(const ModuleStats& stats) {
+  auto value = value_of<ModuleState>(stats);
+  value["module"] = PyModule::object_of(stats.module.lock().get());
+  value["parameter_mem"] = stats.parameter_bytes;
+  value["buffer_mem"] = stats.buffer_bytes;
+  value["input_mem"] = stats.input_bytes;
+  value["output_mem"] = stats.output_bytes;
+  return value;
+}
+
+py::dict value_of(const FSDPModuleStats& stats) {
+  auto value = value_of<FSDPModState>(stats);
+  py::list modules;
+  for (const auto& module : stats.modules) modules.append(PyModule::object_of(module.lock().get()));
+  value["modules"] = modules;
+  return value;
+}
+
+py::dict value_of(const LiveTensor& tensor) {
+  py::object dtype = py::none();
+  if (tensor.dtype) {
+    dtype = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(torch::getTHPDtype(*tensor.dtype)));
+  }
+  return py::dict("bytes"_a = tensor.bytes, "category"_a = tensor.category, "owner"_a = tensor.owner,
+                  "sizes"_a = tensor.sizes ? py::object(py::tuple(py::cast(*tensor.sizes))) : py::none(),
+                  "dtype"_a = dtype);
+}
+
+py::dict value_of(const Explanation& explanation) {
+  py::list causes;
+  for (const auto& cause : explanation.causes) {
+    causes.append(py::dict("bytes"_a = cause.bytes, "category"_a = cause.category, "why"_a = cause.why,
+                           "sentence"_a = report::sentence(cause), "owners"_a = cause.owners,
+                           "allocations"_a = cause.allocations, "one_per_shard"_a = cause.one_per_shard));
+  }
+  return py::dict("device"_a = explanation.device, "total"_a = explanation.total, "reserved"_a = explanation.reserved,
+                  "step"_a = explanation.step, "phase"_a = explanation.phase, "module"_a = explanation.module,
+                  "stage"_a = explanation.stage, "causes"_a = causes, "text"_a = to_text(explanation));
+}
+
+py::dict value_of(const DeviceBooks& books) {
+  return py::dict("active"_a = books.active.current, "active_peak"_a = books.active.peak,
+                  "reserved"_a = books.reserved.current, "reserved_peak"_a = books.reserved.peak,
+                  "outside"_a = books.outside);
+}
+
+template <class T>
+py::list values_of(const std::vector<T>& all) {
+  py::list list;
+  for (const auto& one : all) list.append(value_of(one));
+  return list;
+}
 
 /// A tracker of Python modules and optimizers. All functions need the interpreter's lock.
 class PyTracker {
@@ -114,6 +196,13 @@ class PyTracker {
   std::vector<MemTracker::Scope> scopes_;
 };
 
+/// A function of the plain tracker, for Python.
+template <class Result, class Tracker, class... Arguments>
+auto of_plain(Result (Tracker::*function)(Arguments...)) {
+  return
+      [function](PyTracker& self, Arguments... arguments) -> Result { return (self.plain().*function)(arguments...); };
+}
+
 }  // namespace
 
 void bind_trackers(py::module_& module) {
@@ -123,14 +212,12 @@ void bind_trackers(py::module_& module) {
       .def("enter", &Self::enter)
       .def("leave", &Self::leave)
       .def_property_readonly("entered", &Self::entered)
-      .def(
-          "set_preparing", [](Self& self, bool preparing) { self.plain().set_preparing(preparing); }, "preparing"_a)
-      .def("name_apart", [](Self& self) { self.plain().name_apart(); })
+      .def("set_preparing", of_plain(&MemTracker::set_preparing), "preparing"_a)
+      .def("name_apart", of_plain(&MemTracker::name_apart))
       .def("add_root", &Self::add_root, "module"_a)
       .def("track_module", &Self::track_module, "module"_a)
       .def("track_optimizer", &Self::track_optimizer, "optimizer"_a)
-      .def(
-          "track_tensor", [](Self& self, const at::Tensor& tensor) { self.plain().track_tensor(tensor); }, "tensor"_a)
+      .def("track_tensor", of_plain(&MemTracker::track_tensor), "tensor"_a)
       .def("track_inputs", &Self::track_inputs, "inputs"_a)
       .def(
           "snapshot",
@@ -154,12 +241,7 @@ void bind_trackers(py::module_& module) {
       .def(
           "device_books",
           [](Self& self, const std::string& device) { return value_of(self.plain().device_books(device)); }, "device"_a)
-      .def(
-          "categorise",
-          [](Self& self, const at::Tensor& tensor, const std::string& category) {
-            self.plain().categorise(tensor, category);
-          },
-          "tensor"_a, "category"_a)
+      .def("categorise", of_plain(&MemTracker::categorise), "tensor"_a, "category"_a)
       .def("parents", [](Self& self) { return self.plain().parents(); })
       .def("footprint", &Self::footprint);
 }
