@@ -97,7 +97,7 @@ TEST_CASE("modules below the depth are left out, and the others are in natural o
   std::vector<ModuleStats> all;
   for (const auto* fqn :
        {"Net", "Net.layers.10", "Net.layers.9", "Net.layers", "Net.layers.9.attention", "Net.b", "Net.A"}) {
-    all.push_back({.fqn = fqn});
+    all.push_back({{.fqn = fqn}});
   }
   CHECK(render(all, {.depth = 3}) ==
         "Module: Net\n\nModule: Net.A\n\nModule: Net.b\n\nModule: Net.layers\n\nModule: Net.layers.9\n\nModule: "

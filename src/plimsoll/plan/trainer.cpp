@@ -18,10 +18,21 @@
 #include "plimsoll/nn/device_scope.h"
 #include "plimsoll/nn/optim/adamw.h"
 #include "plimsoll/nn/optim/sgd.h"
-#include "plimsoll/plan/dtypes.h"
 
 namespace plimsoll::plan {
 namespace {
+
+at::ScalarType scalar_type(job::Dtype dtype) {
+  switch (dtype) {
+    case job::Dtype::kBf16:
+      return at::kBFloat16;
+    case job::Dtype::kFp16:
+      return at::kHalf;
+    case job::Dtype::kFp32:
+      break;
+  }
+  return at::kFloat;
+}
 
 class DefaultDtype {
  public:

@@ -44,8 +44,9 @@ FSDPRuntime::Life life_of(py::handle object) {
 
 /// The groups of parameters.
 struct Parameters {
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   struct Entry {
-    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
+    WeakTensor tensor;
     Key group = nullptr;
     nn::HookHandle gradients = {};  ///< of a whole parameter
 
@@ -248,9 +249,7 @@ void adopt_parameter(const at::Tensor& parameter, py::handle group, bool whole) 
       std::erase_if(parameters.groups, [](const auto& entry) { return entry.second.tensor.expired(); });
       parameters.groups.insert_or_assign(
           parameter.unsafeGetTensorImpl(),
-          Parameters::Entry{
-              c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>(parameter.getIntrusivePtr()),
-              group.ptr()});
+          Parameters::Entry{Parameters::WeakTensor(parameter.getIntrusivePtr()), group.ptr()});
     }
   }
   if (!is_new || !whole || !parameter.requires_grad()) return;

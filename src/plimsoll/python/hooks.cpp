@@ -125,33 +125,31 @@ PyObject* raised_in(const char* hook) {
 
 // Each call of a module calls both hooks, so they avoid pybind11's search for argument types.
 
-PyObject* unguarded_before_forward(PyObject* const* given, Py_ssize_t count) {
-  HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 2, "before_forward takes a module and its arguments");
-  before_forward(given[0], given[1]);
-  Py_RETURN_NONE;
-  END_HANDLE_TH_ERRORS
-}
-
-/// If forward raised, torch calls it without the keyword arguments.
-PyObject* unguarded_after_forward(PyObject* const* given, Py_ssize_t count) {
-  HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 3 || count == 4, "after_forward takes a module, its arguments, keywords and its result");
-  after_forward(given[0], given[1], count == 4 ? given[2] : nullptr, given[count - 1]);
-  Py_RETURN_NONE;
-  END_HANDLE_TH_ERRORS
+template <class Work>
+PyObject* guarded(const char* hook, const Work& work) {
+  was_raised_by_user = false;
+  PyObject* const result = [&]() -> PyObject* {
+    HANDLE_TH_ERRORS
+    work();
+    Py_RETURN_NONE;
+    END_HANDLE_TH_ERRORS
+  }();
+  return result != nullptr ? result : raised_in(hook);
 }
 
 PyObject* before_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  was_raised_by_user = false;
-  PyObject* const result = unguarded_before_forward(given, count);
-  return result != nullptr ? result : raised_in("before_forward");
+  return guarded("before_forward", [&] {
+    TORCH_CHECK_TYPE(count == 2, "before_forward takes a module and its arguments");
+    before_forward(given[0], given[1]);
+  });
 }
 
+/// If forward raised, torch calls it without the keyword arguments.
 PyObject* after_forward_hook(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  was_raised_by_user = false;
-  PyObject* const result = unguarded_after_forward(given, count);
-  return result != nullptr ? result : raised_in("after_forward");
+  return guarded("after_forward", [&] {
+    TORCH_CHECK_TYPE(count == 3 || count == 4, "after_forward takes a module, its arguments, keywords and its result");
+    after_forward(given[0], given[1], count == 4 ? given[2] : nullptr, given[count - 1]);
+  });
 }
 
 // --- Calls of modules without hooks of their own ---------------------------------------------------------------------
@@ -230,13 +228,13 @@ PyObject* call_forward(PyObject*, PyObject* const* given, Py_ssize_t count) {
   return result.release().ptr();
 }
 
-PyMethodDef module_hooks[] = {
-    {"before_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&before_forward_hook)), METH_FASTCALL,
-     nullptr},
-    {"after_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&after_forward_hook)), METH_FASTCALL,
-     nullptr},
-    {"call_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_forward)), METH_FASTCALL, nullptr},
-};
+template <class Hook>
+PyMethodDef method(const char* name, Hook* hook) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(hook)), METH_FASTCALL, nullptr};
+}
+
+PyMethodDef module_hooks[] = {method("before_forward", &before_forward_hook),
+                              method("after_forward", &after_forward_hook), method("call_forward", &call_forward)};
 
 }  // namespace
 

@@ -34,7 +34,7 @@ std::vector<std::string> all_categories(const std::vector<const DeviceSnapshot*>
     const auto* const known = find_category(name);
     return known == nullptr ? std::end(kCategories) : known;
   };
-  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(names, {}, place);
   return names;
 }
 
@@ -50,10 +50,11 @@ report::Table table_of(std::vector<report::Column> first, const std::vector<std:
   return report::Table(std::move(first));
 }
 
-void add_amounts(std::vector<std::string>& cells, const DeviceSnapshot& of_device,
-                 const std::vector<std::string>& categories, ByteUnit unit) {
+void add_row(report::Table& table, std::vector<std::string> cells, const DeviceSnapshot& of_device,
+             const std::vector<std::string>& categories, ByteUnit unit) {
   for (const auto& category : categories) cells.push_back(amount(of_device[category], unit));
   cells.push_back(amount(of_device.total(), unit));
+  table.add(std::move(cells));
 }
 
 std::string plain(const Snapshot& snapshot, ByteUnit unit) {
@@ -82,9 +83,7 @@ std::string table(const Stats& module, ByteUnit unit) {
       std::string title = std::string(name(state)) + " # " + std::to_string(call + 1);
       for (const auto& [device, of_device] : snapshots[call]) {
         if (rounds_to_zero(of_device.total(), unit)) continue;
-        std::vector<std::string> cells{std::exchange(title, ""), device};
-        add_amounts(cells, of_device, categories, unit);
-        rows.add(std::move(cells));
+        add_row(rows, {std::exchange(title, ""), device}, of_device, categories, unit);
       }
     }
   }
@@ -100,8 +99,7 @@ std::string render_modules(const std::vector<Stats>& modules, const ModulewiseDi
   for (const auto& module : modules) {
     if (depth_of(module.fqn) <= display.depth) order.push_back(&module);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return natural_less(a->fqn, b->fqn); });
+  std::ranges::stable_sort(order, natural_less, &Stats::fqn);
   std::string text;
   for (const auto* module : order) {
     text += "Module: " + module->fqn + "\n";
@@ -129,9 +127,7 @@ std::string render(const Snapshot& snapshot, ByteUnit unit, Layout layout) {
   auto rows = table_of({{"Device"}}, categories);
   for (const auto& [device, of_device] : snapshot) {
     if (rounds_to_zero(of_device.total(), unit)) continue;
-    std::vector<std::string> cells{device};
-    add_amounts(cells, of_device, categories, unit);
-    rows.add(std::move(cells));
+    add_row(rows, {device}, of_device, categories, unit);
   }
   return rows.render("");
 }

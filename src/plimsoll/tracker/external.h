@@ -22,24 +22,11 @@ class Optimizer;
 
 namespace plimsoll::inline tracker::detail {
 
-template <class T>
-inline constexpr bool kIsTuple = false;
-template <class... T>
-inline constexpr bool kIsTuple<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool kIsTuple<std::pair<A, B>> = true;
-
-template <class T>
-inline constexpr bool kIsSmartPointer = false;
-template <class T>
-inline constexpr bool kIsSmartPointer<std::shared_ptr<T>> = true;
-template <class T, class D>
-inline constexpr bool kIsSmartPointer<std::unique_ptr<T, D>> = true;
-
-template <class T>
-inline constexpr bool kIsOptional = false;
-template <class T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
+/// Whether T is an instance of the template.
+template <class T, template <class...> class Template>
+inline constexpr bool kIs = false;
+template <template <class...> class Template, class... Arguments>
+inline constexpr bool kIs<Template<Arguments...>, Template> = true;
 
 template <class T>
 concept ModuleHolder = std::is_base_of_v<torch::detail::ModuleHolderIndicator, T>;
@@ -71,9 +58,10 @@ void visit_external(Visitor& visitor, T&& object) {
     if (!object.is_empty()) visitor.track_module(*object.ptr());
   } else if constexpr (std::is_same_v<Plain, c10::IValue>) {
     visitor.track_value(object);
-  } else if constexpr (kIsSmartPointer<Plain> || kIsOptional<Plain> || std::is_pointer_v<Plain>) {
+  } else if constexpr (kIs<Plain, std::shared_ptr> || kIs<Plain, std::unique_ptr> || kIs<Plain, std::optional> ||
+                       std::is_pointer_v<Plain>) {
     if (object) visit_external(visitor, *object);
-  } else if constexpr (kIsTuple<Plain>) {
+  } else if constexpr (kIs<Plain, std::tuple> || kIs<Plain, std::pair>) {
     std::apply([&](auto&... parts) { (visit_external(visitor, parts), ...); }, object);
   } else if constexpr (MapEntry<Plain>) {
     visit_external(visitor, object.value());

@@ -71,25 +71,19 @@ void FSDPMemTracker::display_modulewise_snapshots(const ModulewiseDisplay& displ
 }
 
 Explanation FSDPMemTracker::explain() {
-  auto& tracked = impl_->tracked;
-  tracked.refresh();
-  tracked.throw_defect();
-  return tracked.with_ledger([&](const ledger::Ledger& ledger) {
+  if (const auto device = watch_->device()) return explain(device->str());
+  return impl_->tracked.look([&](const ledger::Ledger& ledger) {
     const auto peaks = impl_->run_peaks(ledger);
-    const auto device = watch_->device();
-    const auto peak =
-        device ? std::ranges::find(peaks, device->str(), [&](const auto& p) { return ledger.name(p.device); })
-               : std::ranges::max_element(peaks, {}, [](const auto& p) { return p.balance.total(); });
-    TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device ? device->str() : "any device",
-                " yet, and so there is nothing to explain: run a step within a scope of enter() first");
+    const auto peak = std::ranges::max_element(peaks, {}, [](const auto& one) { return one.balance.total(); });
+    TORCH_CHECK(peak != peaks.end(),
+                "nothing was seen of any device yet, and so there is nothing to explain: run a step within a scope of "
+                "enter() first");
     return watch_->explain(*peak, ledger, as_in_ledger);
   });
 }
 
 std::optional<Explanation> FSDPMemTracker::explain_first_state() {
-  impl_->tracked.refresh();
-  impl_->tracked.throw_defect();
-  return impl_->tracked.with_ledger([&](const ledger::Ledger& ledger) -> std::optional<Explanation> {
+  return impl_->tracked.look([&](const ledger::Ledger& ledger) -> std::optional<Explanation> {
     const auto& peak = watch_->first_state_peak();
     if (!peak) return std::nullopt;
     return watch_->explain(*peak, ledger, as_in_ledger);

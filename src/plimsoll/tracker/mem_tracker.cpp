@@ -97,14 +97,9 @@ void MemTracker::categorise(const at::Tensor& tensor, std::string_view category)
 // --- Looking -------------------------------------------------------------------------------------------------------
 
 Snapshot MemTracker::snapshot(SnapshotKind kind) {
-  auto& tracked = impl_->tracked;
-  tracked.refresh();
-  tracked.throw_defect();
-  if (kind == SnapshotKind::kCurrent) {
-    return tracked.with_ledger([](const ledger::Ledger& ledger) { return snapshot_of(ledger); });
-  }
-  return tracked.with_ledger(
-      [&](const ledger::Ledger& ledger) { return snapshot_of(impl_->run_peaks(ledger), ledger); });
+  return impl_->tracked.look([&](const ledger::Ledger& ledger) {
+    return kind == SnapshotKind::kCurrent ? snapshot_of(ledger) : snapshot_of(impl_->run_peaks(ledger), ledger);
+  });
 }
 
 std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
@@ -130,17 +125,13 @@ std::vector<LiveTensor> MemTracker::alive_at_peak(std::string_view device) {
 }
 
 Explanation MemTracker::explain(std::string_view device, const OwnerNames& names) {
-  auto& tracked = impl_->tracked;
-  tracked.refresh();
-  tracked.throw_defect();
-  return tracked.with_ledger([&](const ledger::Ledger& ledger) {
+  return impl_->tracked.look([&](const ledger::Ledger& ledger) {
     const auto peaks = impl_->run_peaks(ledger);
     const auto peak = std::ranges::find(peaks, device, [&](const auto& one) { return ledger.name(one.device); });
     TORCH_CHECK(peak != peaks.end(), "nothing was seen of ", device,
                 " yet, and so there is nothing to explain: run a step within a scope of enter() first");
     if (impl_->extension != nullptr) return impl_->extension->explain(*peak, ledger, names);
-    const auto named_since = [&](ledger::AllocationId id) { return tracked.named_since(id); };
-    return plimsoll::explain(ledger, *peak, {}, {}, named_since, names);
+    return plimsoll::explain(ledger, *peak, {}, {}, impl_->tracked, names);
   });
 }
 

@@ -119,21 +119,6 @@ void TrackedLedger::set_tracking(bool tracking) {
   if (ledger_.current_phase() != phases::kOther) ledger_.phase(phases::kOther);
 }
 
-void TrackedLedger::set_preparing(bool preparing) {
-  std::lock_guard lock(mutex_);
-  preparing_ = preparing;
-}
-
-void TrackedLedger::set_classifier(const AllocationClassifier* classifier) {
-  std::lock_guard lock(mutex_);
-  classifier_ = classifier;
-}
-
-void TrackedLedger::set_state_category(ledger::CategoryId category) {
-  std::lock_guard lock(mutex_);
-  state_category_ = category;
-}
-
 void TrackedLedger::step_entered(std::string_view owner) {
   std::lock_guard lock(mutex_);
   optimizers_.push_back(ledger_.owner(owner));
@@ -148,12 +133,12 @@ void TrackedLedger::step_left() {
 
 // --- Naming --------------------------------------------------------------------------------------------------------
 
-std::int64_t TrackedLedger::name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner) {
-  return name_holders(tensor, category, owner);
-}
-
-std::int64_t TrackedLedger::name_tensor(const at::Tensor& tensor, ledger::CategoryId category) {
-  return name_holders(tensor, category, std::nullopt);
+void TrackedLedger::name_tensor(const at::Tensor& tensor, ledger::CategoryId category,
+                                std::optional<ledger::OwnerId> owner) {
+  if (!tensor.defined()) return;
+  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
+    if (const auto found = capture::adopt(holder)) name_found(holder, found->id, category, owner, /*by_user=*/false);
+  });
 }
 
 bool TrackedLedger::name_for_user(const at::Tensor& tensor, std::string_view name) {
@@ -163,38 +148,23 @@ bool TrackedLedger::name_for_user(const at::Tensor& tensor, std::string_view nam
     const auto allocation = capture::adopt(holder);
     if (!allocation) return;
     found = true;
-    name_found(holder, *allocation, category(name), std::nullopt, /*by_user=*/true);
+    name_found(holder, allocation->id, category(name), std::nullopt, /*by_user=*/true);
   });
   return found;
 }
 
-std::int64_t TrackedLedger::name_holders(const at::Tensor& tensor, ledger::CategoryId category,
-                                         std::optional<ledger::OwnerId> owner) {
-  std::int64_t bytes = 0;
-  if (!tensor.defined()) return bytes;
-  capture::for_each_holder(tensor, [&](const at::Tensor& holder) {
-    if (const auto found = capture::adopt(holder)) {
-      bytes += name_found(holder, *found, category, owner, /*by_user=*/false);
-    }
-  });
-  return bytes;
-}
-
-std::int64_t TrackedLedger::name_found(const at::Tensor& tensor, const capture::Registry::Found& found,
-                                       ledger::CategoryId category, std::optional<ledger::OwnerId> owner,
-                                       bool by_user) {
+void TrackedLedger::name_found(const at::Tensor& tensor, ledger::AllocationId id, ledger::CategoryId category,
+                               std::optional<ledger::OwnerId> owner, bool by_user) {
   std::lock_guard lock(mutex_);
-  const auto entry = ledger_.find(found.id);
-  if (!entry) return 0;
-  const auto bytes = static_cast<std::int64_t>(entry->bytes);
-  const auto known = named_.find(ledger::value(found.id));
-  if (known != named_.end() && known->second.by_user && !by_user) return bytes;
+  const auto entry = ledger_.find(id);
+  if (!entry) return;
+  const auto known = named_.find(ledger::value(id));
+  if (known != named_.end() && known->second.by_user && !by_user) return;
   const auto of = owner.value_or(entry->owner);
-  if (entry->category != category || entry->owner != of) ledger_.classified(found.id, category, of);
-  named_.insert_or_assign(ledger::value(found.id), Named{tensor.storage().getWeakStorageImpl(), category, of, by_user});
-  auto& description = descriptions_[ledger::value(found.id)] = description_of(tensor);
+  if (entry->category != category || entry->owner != of) ledger_.classified(id, category, of);
+  named_.insert_or_assign(ledger::value(id), Named{tensor.storage().getWeakStorageImpl(), category, of, by_user});
+  auto& description = descriptions_[ledger::value(id)] = description_of(tensor);
   description.named = AllocationClassifier::Class{category, of};
-  return bytes;
 }
 
 bool TrackedLedger::is_named(ledger::AllocationId id, ledger::CategoryId category,
@@ -217,16 +187,6 @@ std::int64_t TrackedLedger::describe(const at::Tensor& tensor) {
     }
   });
   return bytes;
-}
-
-ledger::OwnerId TrackedLedger::owner(std::string_view path) {
-  std::lock_guard lock(mutex_);
-  return ledger_.owner(path);
-}
-
-ledger::CategoryId TrackedLedger::category(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  return ledger_.category(name);
 }
 
 // --- Looking -------------------------------------------------------------------------------------------------------

@@ -73,11 +73,17 @@ class TrackedLedger final : public capture::Listener {
   void set_tracking(bool tracking);
   bool tracking() const { return tracking_.load(std::memory_order_relaxed); }
   /// While preparing, memory from outside of modules, backward passes and steps is Other: no forward pass makes it.
-  void set_preparing(bool preparing);
+  void set_preparing(bool preparing) {
+    with_ledger([&](auto&) { preparing_ = preparing; });
+  }
   /// Asks this classifier from now on; null for none. Not owned.
-  void set_classifier(const AllocationClassifier* classifier);
+  void set_classifier(const AllocationClassifier* classifier) {
+    with_ledger([&](auto&) { classifier_ = classifier; });
+  }
   /// The category of an optimizer's state at its creation; by default Optstate.
-  void set_state_category(ledger::CategoryId category);
+  void set_state_category(ledger::CategoryId category) {
+    with_ledger([&](auto&) { state_category_ = category; });
+  }
   /// During a step of an optimizer new memory is Temp of this owner until it is named, except in the forward pass of a
   /// closure. Steps nest.
   void step_entered(std::string_view owner);
@@ -85,19 +91,22 @@ class TrackedLedger final : public capture::Listener {
 
   // --- Naming.
 
-  /// Gives the memory of a tensor a category and an owner, which stay if its storage is resized. Returns its bytes; 0
-  /// if the tensor has no memory from an allocator.
-  std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category, ledger::OwnerId owner);
-  /// The same; the owner stays.
-  std::int64_t name_tensor(const at::Tensor& tensor, ledger::CategoryId category);
+  /// Gives the memory of a tensor, if it has any, a category and an owner, which stay if its storage is resized.
+  /// Without `owner` the memory keeps its owner.
+  void name_tensor(const at::Tensor& tensor, ledger::CategoryId category,
+                   std::optional<ledger::OwnerId> owner = std::nullopt);
   /// Whether the allocation has this category and, if given, this owner.
   bool is_named(ledger::AllocationId id, ledger::CategoryId category, std::optional<ledger::OwnerId> owner) const;
   /// Gives the memory a category of the user's, which the functions above do not change. Returns false without memory.
   bool name_for_user(const at::Tensor& tensor, std::string_view category);
   /// Notes the tensor's shape for its memory. Returns its bytes.
   std::int64_t describe(const at::Tensor& tensor);
-  ledger::OwnerId owner(std::string_view path);
-  ledger::CategoryId category(std::string_view name);
+  ledger::OwnerId owner(std::string_view path) {
+    return with_ledger([&](auto& ledger) { return ledger.owner(path); });
+  }
+  ledger::CategoryId category(std::string_view name) {
+    return with_ledger([&](auto& ledger) { return ledger.category(name); });
+  }
 
   // --- Looking.
 
@@ -109,6 +118,14 @@ class TrackedLedger final : public capture::Listener {
   auto with_ledger(Use&& use) {
     std::lock_guard lock(mutex_);
     return use(ledger_);
+  }
+
+  /// The same, with exact bytes. Throws a stored defect.
+  template <class Use>
+  auto look(Use&& use) {
+    refresh();
+    throw_defect();
+    return with_ledger(std::forward<Use>(use));
   }
 
   /// REQUIRES: within with_ledger.
@@ -134,11 +151,9 @@ class TrackedLedger final : public capture::Listener {
   };
 
   ledger::DeviceId device_id(c10::Device device);
-  std::int64_t name_holders(const at::Tensor& tensor, ledger::CategoryId category,
-                            std::optional<ledger::OwnerId> owner);
   void follow_phase(bool backward, bool in_optimizer) noexcept;
-  std::int64_t name_found(const at::Tensor& tensor, const capture::Registry::Found& found, ledger::CategoryId category,
-                          std::optional<ledger::OwnerId> owner, bool by_user);
+  void name_found(const at::Tensor& tensor, ledger::AllocationId id, ledger::CategoryId category,
+                  std::optional<ledger::OwnerId> owner, bool by_user);
   void name_resized();
   void name_workspaces();
 

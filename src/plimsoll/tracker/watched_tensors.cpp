@@ -157,11 +157,7 @@ void WatchedTensors::name_state(const at::Tensor& parameter, const at::Tensor& s
     if (named != named_states_.end()) known = named->second;
   }
   if (known && has_name(*known, category, owner)) return;
-  if (owner) {
-    tracked_->name_tensor(state, category, *owner);
-  } else {
-    tracked_->name_tensor(state, category);
-  }
+  tracked_->name_tensor(state, category, owner);
   NamedState named{WeakTensor(state.getIntrusivePtr()), {}};
   capture::for_each_holder(state, [&](const at::Tensor& holder) {
     const auto found = capture::find(holder);

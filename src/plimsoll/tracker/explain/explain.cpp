@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, fsdp::kStages> kPlaces = {"pre-forward", 
 class Reasons {
  public:
   Reasons(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages, const FSDPMembers& members,
-          const NamedAs& named_as, const OwnerNames& names)
-      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), named_as_(named_as), names_(names) {}
+          const TrackedLedger& tracked, const OwnerNames& names)
+      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), tracked_(tracked), names_(names) {}
 
   struct Reason {
     std::string why;
@@ -101,7 +101,7 @@ class Reasons {
 
   Reason temporaries(const ledger::Allocation& allocation, const std::string& owner) const {
     // The last allocation may have got its category after the peak.
-    const auto since = named_as_(allocation.id);
+    const auto since = tracked_.named_since(allocation.id);
     const auto became = since ? ledger_.name(since->category) : std::string_view();
     if (became == category::kUnshardedGrad.name || became == category::kAccumulatedGrad.name) {
       return {"gradients of whole parameters, as they are computed", std::string(ledger_.name(since->owner))};
@@ -128,14 +128,14 @@ class Reasons {
   const ledger::Peak& peak_;
   const Stages& stages_;
   const FSDPMembers& members_;
-  const NamedAs& named_as_;
+  const TrackedLedger& tracked_;
   const OwnerNames& names_;
 };
 
 }  // namespace
 
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
-                    const FSDPMembers& members, const NamedAs& named_as, const OwnerNames& names) {
+                    const FSDPMembers& members, const TrackedLedger& tracked, const OwnerNames& names) {
   Explanation explanation{.device = std::string(ledger.name(peak.device)),
                           .total = static_cast<std::int64_t>(peak.balance.total()),
                           .reserved = static_cast<std::int64_t>(peak.reserved),
@@ -157,7 +157,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
   std::size_t shards = 0;
-  const Reasons reasons(ledger, peak, stages, members, named_as, names);
+  const Reasons reasons(ledger, peak, stages, members, tracked, names);
   for (const auto& allocation : ledger.contents(peak).allocations) {
     if (allocation.bytes == 0) continue;
     if (ledger.name(allocation.category) == category::kShardedParam.name) ++shards;

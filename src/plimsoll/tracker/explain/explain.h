@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +14,9 @@ namespace plimsoll::inline tracker {
 /// The paths of the modules under fully_shard, each with the owner of its FSDP memory.
 using FSDPMembers = std::vector<std::pair<std::string, ledger::OwnerId>>;
 
-/// The latest category and owner of an allocation, which it may have got after the peak.
-using NamedAs = std::function<std::optional<AllocationClassifier::Class>(ledger::AllocationId)>;
-
 /// Groups the live bytes of the peak by category and reason. `stages` has the stage of each FSDP module at the peak.
+/// REQUIRES: within tracked.with_ledger, which gives `ledger`.
 Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages,
-                    const FSDPMembers& members, const NamedAs& named_as, const OwnerNames& names);
+                    const FSDPMembers& members, const TrackedLedger& tracked, const OwnerNames& names);
 
 }  // namespace plimsoll::inline tracker

@@ -74,8 +74,7 @@ void FSDPWatch::look_again() {
 void FSDPWatch::follow_all() {
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(states_, [](const auto& entry) { return entry.second.life.expired(); });
-    std::erase_if(groups_, [](const auto& entry) { return entry.second.life.expired(); });
+    std::erase_if(followed_, [](const auto& entry) { return entry.second.life.expired(); });
   }
   std::erase_if(roots_, [](const auto& root) { return is_gone(root.module); });
   if (roots_.empty()) return;
@@ -112,11 +111,12 @@ void FSDPWatch::follow(torch::nn::Module& module) {
     });
     {
       const std::lock_guard lock(mutex_);
-      auto& followed = states_[state->key] = {state->life, {}, owner};
+      std::vector<Key> groups;
       for (const auto& group : state->groups) {
-        followed.groups.push_back(group.key);
-        groups_[group.key] = {group.life, state->key, owner};
+        groups.push_back(group.key);
+        followed_[group.key] = {group.life, state->key, {group.key}, owner};
       }
+      followed_[state->key] = {state->life, state->key, std::move(groups), owner};
     }
     for (const auto& group : state->groups) {
       runtime_->for_each_held(group.key,
@@ -130,30 +130,28 @@ void FSDPWatch::name(const at::Tensor& tensor, MemoryUse use, ledger::OwnerId ow
   tracked_.name_tensor(tensor, categories_[static_cast<std::size_t>(use)], owner);
 }
 
-std::optional<FSDPWatch::FollowedGroup> FSDPWatch::followed_group(Key group) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = groups_.find(group);
+const FSDPWatch::Followed* FSDPWatch::find(Key key) const {
+  const auto found = followed_.find(key);
   // If it is gone, another may have its address.
-  if (found == groups_.end() || found->second.life.expired()) return std::nullopt;
-  return found->second;
+  return found == followed_.end() || found->second.life.expired() ? nullptr : &found->second;
+}
+
+std::optional<FSDPWatch::Followed> FSDPWatch::followed(Key key) const {
+  const std::lock_guard lock(mutex_);
+  const auto* found = find(key);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 ledger::OwnerId FSDPWatch::owner_of_group(Key group) const {
-  const auto entry = followed_group(group);
-  return entry ? entry->owner : ledger::kNoOwner;
+  const std::lock_guard lock(mutex_);
+  const auto* found = find(group);
+  return found == nullptr ? ledger::kNoOwner : found->owner;
 }
 
 std::optional<ledger::OwnerId> FSDPWatch::owner_of(const at::Tensor& parameter) const {
   const auto group = runtime_->group_of(parameter);
   if (group == nullptr) return std::nullopt;
   return owner_of_group(group);
-}
-
-std::optional<FSDPWatch::Followed> FSDPWatch::followed(Key state) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = states_.find(state);
-  if (found == states_.end() || found->second.life.expired()) return std::nullopt;
-  return found->second;
 }
 
 // --- Events --------------------------------------------------------------------------------------------------
@@ -168,34 +166,26 @@ void FSDPWatch::memory(MemoryUse use, const at::Tensor& tensor, Key group) noexc
   name(tensor, use, owner_of_group(group));
 }
 
-void FSDPWatch::state_in(Stage stage, Key state) noexcept {
-  if (!tracked_.tracking()) return;
-  const auto entry = followed(state);
-  if (!entry) return;
-  if (stage == Stage::kAfterPreForward) {
-    for (const auto group : entry->groups) describe_unsharded(group);
-  }
-  const bool recomputing = ModuleTracker::is_bw();
-  if (const auto of = snapshot_of_stage(stage, recomputing)) take_snapshot(state, *of);
-  if (!recomputing || stage == Stage::kBeforePreForward) log_stage(entry->owner, stage, recomputing);
-}
+void FSDPWatch::state_in(Stage stage, Key state) noexcept { stage_begins(stage, state, ModuleTracker::is_bw()); }
 
-void FSDPWatch::group_in(Stage stage, Key group) noexcept {
+void FSDPWatch::group_in(Stage stage, Key group) noexcept { stage_begins(stage, group, /*recomputing=*/false); }
+
+void FSDPWatch::stage_begins(Stage stage, Key key, bool recomputing) {
   if (!tracked_.tracking()) return;
-  const auto entry = followed_group(group);
+  const auto entry = followed(key);
   if (!entry) return;
-  if (stage == Stage::kAfterPreBackward) describe_unsharded(group);
-  if (const auto of = snapshot_of_stage(stage, /*recomputing=*/false)) take_snapshot(entry->state, *of);
-  log_stage(entry->owner, stage, /*recomputed=*/false);
+  if (stage == Stage::kAfterPreForward || stage == Stage::kAfterPreBackward) {
+    for (const auto group : entry->groups) {
+      runtime_->for_each_unsharded(group, [&](const at::Tensor& tensor) { tracked_.describe(tensor); });
+    }
+  }
+  if (const auto of = snapshot_of_stage(stage, recomputing)) take_snapshot(entry->state, *of);
+  if (!recomputing || stage == Stage::kBeforePreForward) log_stage(entry->owner, stage, recomputing);
 }
 
 void FSDPWatch::after_recomputed_forward(torch::nn::Module& module) {
   const auto state = runtime_->state_of(module);
   if (state && followed(state->key)) take_snapshot(state->key, FSDPModState::kPostForwardAC);
-}
-
-void FSDPWatch::describe_unsharded(Key group) {
-  runtime_->for_each_unsharded(group, [&](const at::Tensor& tensor) { tracked_.describe(tensor); });
 }
 
 void FSDPWatch::take_snapshot(Key state, FSDPModState of) {
@@ -231,8 +221,7 @@ void FSDPWatch::after_step() {
 }
 
 Explanation FSDPWatch::explain(const ledger::Peak& peak, const ledger::Ledger& ledger, const OwnerNames& names) const {
-  const auto named_since = [this](ledger::AllocationId id) { return tracked_.named_since(id); };
-  return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_, named_since, names);
+  return plimsoll::explain(ledger, peak, log_.at(peak.step, peak.at), members_, tracked_, names);
 }
 
 }  // namespace plimsoll::inline tracker

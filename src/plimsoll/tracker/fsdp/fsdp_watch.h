@@ -69,26 +69,24 @@ class FSDPWatch final : public FSDPRuntime::Listener,
     torch::nn::Module* address = nullptr;
     std::string name;
   };
+  /// A state, or a group of parameters.
   struct Followed {
     FSDPRuntime::Life life;
-    std::vector<Key> groups;
-    ledger::OwnerId owner{};
-  };
-  struct FollowedGroup {
-    FSDPRuntime::Life life;
-    Key state = nullptr;
+    Key state = nullptr;      ///< Itself, or the state of the group.
+    std::vector<Key> groups;  ///< The groups of the state, or the group itself.
     ledger::OwnerId owner{};
   };
 
   void follow_all();
   void follow(torch::nn::Module& module);
   void name(const at::Tensor& tensor, fsdp::MemoryUse use, ledger::OwnerId owner);
-  std::optional<Followed> followed(Key state) const;
-  std::optional<FollowedGroup> followed_group(Key group) const;
+  /// Null for a key that is not followed. REQUIRES: mutex_ is held.
+  const Followed* find(Key key) const;
+  std::optional<Followed> followed(Key key) const;
   ledger::OwnerId owner_of_group(Key group) const;
+  void stage_begins(fsdp::Stage stage, Key key, bool recomputing);
   void take_snapshot(Key state, FSDPModState of);
   void log_stage(ledger::OwnerId owner, fsdp::Stage stage, bool recomputed);
-  void describe_unsharded(Key group);
   void forget_steps(const ledger::Ledger& ledger);
 
   const std::unique_ptr<FSDPRuntime> runtime_;
@@ -100,9 +98,8 @@ class FSDPWatch final : public FSDPRuntime::Listener,
   std::array<ledger::CategoryId, fsdp::kMemoryUses> categories_;
   ledger::CategoryId inputs_category_{}, state_category_{};
 
-  mutable std::mutex mutex_;  ///< Guards the next two. After the tracked ledger's lock. No call is made with it held.
-  std::unordered_map<Key, Followed> states_;
-  std::unordered_map<Key, FollowedGroup> groups_;
+  mutable std::mutex mutex_;  ///< Guards the next one. After the tracked ledger's lock. No call is made with it held.
+  std::unordered_map<Key, Followed> followed_;
 
   // Guarded by the tracked ledger's lock.
   FSDPMembers members_;
