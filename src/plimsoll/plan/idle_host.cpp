@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace plimsoll::plan {

@@ -6,7 +6,6 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "plimsoll/distributed/collectives.h"
 #include "plimsoll/distributed/device_mesh.h"

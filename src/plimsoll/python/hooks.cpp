@@ -262,10 +262,13 @@ void bind_hooks(py::module_& module) {
         hooks.own = module.attr("after_forward");
       },
       "forward_pre"_a, "forward"_a, "backward_pre"_a, "backward"_a);
-  module.def(
-      "set_before_any_forward",
-      [](const py::object& function) { Callbacks::of_process().before_any_forward = none_as_null(function); },
-      "function"_a);
+  const auto bind_setter = [&](const char* name, py::object Callbacks::* callback) {
+    module.def(
+        name, [callback](const py::object& function) { Callbacks::of_process().*callback = none_as_null(function); },
+        "function"_a);
+  };
+  bind_setter("set_before_any_forward", &Callbacks::before_any_forward);
+  bind_setter("set_on_defect", &Callbacks::on_defect);
   module.def(
       "set_on_memoryless",
       [](const py::object& function, bool always) {
@@ -273,9 +276,6 @@ void bind_hooks(py::module_& module) {
         Callbacks::of_process().on_memoryless_always = always;
       },
       "function"_a, "always"_a);
-  module.def(
-      "set_on_defect", [](const py::object& function) { Callbacks::of_process().on_defect = none_as_null(function); },
-      "function"_a);
 }
 
 }  // namespace plimsoll::python

@@ -4,11 +4,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "plimsoll/nn/hooks/hook_handle.h"

@@ -9,7 +9,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/module_contents.h"
 
 namespace plimsoll::inline tracker {
@@ -49,10 +48,6 @@ void find_below(torch::nn::Module& module, const std::string& path, std::vector<
 }
 
 }  // namespace
-
-State::PassEnd::~PassEnd() {
-  if (const auto alive = state.lock()) alive->end_pass(pass);
-}
 
 State::Name State::name_of(torch::nn::Module& module) {
   // A module that is gone had the same address.
@@ -125,12 +120,7 @@ void State::before_forward(torch::nn::Module& module, nn::Tensors& arguments) {
 void State::end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs) {
   call->ends_with_pass = inputs.empty();
   if (inputs.empty()) return;
-  keep_if_on_leaves(inputs, nn::register_multi_grad_hook(
-                                inputs,
-                                [state = weak_from_this(), call](const Gradients& gradients) {
-                                  if (const auto alive = state.lock()) alive->after_backward(call, gradients);
-                                },
-                                nn::MultiGradMode::kAll));
+  hook_gradients(call, inputs, nn::MultiGradMode::kAll, &State::after_backward);
 }
 
 void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results) {
@@ -157,17 +147,19 @@ void State::after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn:
   const auto outputs = needing_gradients(results);
   if (outputs.empty()) return;
   call->passes_through = any_of_the_same(outputs, needing_gradients(arguments));
-  keep_if_on_leaves(outputs, nn::register_multi_grad_hook(
-                                 outputs,
-                                 [state = weak_from_this(), call](const Gradients& gradients) {
-                                   if (const auto alive = state.lock()) alive->before_backward(call, gradients);
-                                 },
-                                 nn::MultiGradMode::kAny));
+  hook_gradients(call, outputs, nn::MultiGradMode::kAny, &State::before_backward);
 }
 
-/// The graph drops hooks on results of operators; hooks on leaves must be removed.
-void State::keep_if_on_leaves(const std::vector<at::Tensor>& tensors, nn::HookHandle handle) {
-  if (std::none_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.is_leaf(); })) return;
+void State::hook_gradients(const CallPtr& call, const std::vector<at::Tensor>& tensors, nn::MultiGradMode mode,
+                           BackwardHook hook) {
+  auto handle = nn::register_multi_grad_hook(
+      tensors,
+      [state = weak_from_this(), call, hook](const Gradients& gradients) {
+        if (const auto alive = state.lock()) (alive.get()->*hook)(call, gradients);
+      },
+      mode);
+  // The graph drops hooks on results of operators; hooks on leaves must be removed.
+  if (std::ranges::none_of(tensors, [](const auto& tensor) { return tensor.is_leaf(); })) return;
   std::lock_guard lock(mutex);
   hooks_on_leaves.push_back(std::move(handle));
 }
@@ -215,9 +207,12 @@ void State::before_backward(const CallPtr& call, const Gradients& gradients) {
     hooks.post_backward = user.post_backward;
   }
   if (first) {
-    const auto end = std::make_shared<PassEnd>(weak_from_this(), id);
-    nn::queue_callback([end] {
-      if (const auto alive = end->state.lock()) alive->finish_pass(end->pass);
+    // Ends the pass also after an exception: then autograd drops its callbacks without a call.
+    const std::shared_ptr<void> end(nullptr, [state = weak_from_this(), id](void*) {
+      if (const auto alive = state.lock()) alive->end_pass(id);
+    });
+    nn::queue_callback([end, state = weak_from_this(), id] {
+      if (const auto alive = state.lock()) alive->finish_pass(id);
     });
   }
   if (hooks.pre_backward) hooks.pre_backward(call->module.lock().get(), *call->name, gradients);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/nn/hooks/autograd_hooks.h"
 #include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/tracker/module_tracker.h"
 
@@ -54,17 +55,6 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
     std::vector<CallPtr> ending;
   };
 
-  /// Ends a pass, also after an exception: then autograd drops its callbacks without a call.
-  struct PassEnd {
-    PassEnd(std::weak_ptr<State> state_, int pass_) : state(std::move(state_)), pass(pass_) {}
-    PassEnd(const PassEnd&) = delete;
-    PassEnd& operator=(const PassEnd&) = delete;
-    ~PassEnd();
-
-    std::weak_ptr<State> state;
-    int pass;
-  };
-
   mutable std::mutex mutex;
   std::unordered_map<const torch::nn::Module*, Known> known;
   bool names_apart = false;
@@ -89,7 +79,9 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   void before_forward(torch::nn::Module& module, nn::Tensors& arguments);
   void after_forward(torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results);
   void end_with(const CallPtr& call, const std::vector<at::Tensor>& inputs);
-  void keep_if_on_leaves(const std::vector<at::Tensor>& tensors, nn::HookHandle handle);
+  using BackwardHook = void (State::*)(const CallPtr&, const Gradients&);
+  void hook_gradients(const CallPtr& call, const std::vector<at::Tensor>& tensors, nn::MultiGradMode mode,
+                      BackwardHook hook);
   void end_call(const Call& call);
   /// REQUIRES: mutex is held.
   void drop_last(std::vector<CallPtr>& open);

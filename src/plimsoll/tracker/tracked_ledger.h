@@ -58,6 +58,13 @@ class TrackedLedger final : public capture::Listener {
   explicit TrackedLedger(const ledger::Ledger::Options& options, ledger::Log* log);
   ~TrackedLedger();
 
+  /// Calls `use(ledger)` with the lock held. REQUIRES: refresh() came before, if `use` reads bytes.
+  template <class Use>
+  auto with_ledger(Use&& use) {
+    std::lock_guard lock(mutex_);
+    return use(ledger_);
+  }
+
   // --- From capture.
 
   void allocated(const capture::Allocation& allocation) noexcept override;
@@ -113,14 +120,7 @@ class TrackedLedger final : public capture::Listener {
   /// Makes the bytes exact, and names memory that no hook saw: workspaces, resized storages. Call it before each read.
   void refresh();
 
-  /// Calls `use(ledger)` with the lock held. REQUIRES: refresh() came before, if `use` reads bytes.
-  template <class Use>
-  auto with_ledger(Use&& use) {
-    std::lock_guard lock(mutex_);
-    return use(ledger_);
-  }
-
-  /// The same, with exact bytes. Throws a stored defect.
+  /// As with_ledger, with exact bytes. Throws a stored defect.
   template <class Use>
   auto look(Use&& use) {
     refresh();

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <ostream>
-#include <tuple>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/categories.h"
@@ -27,11 +26,13 @@ constexpr std::array<std::string_view, fsdp::kStages> kPlaces = {"pre-forward", 
                                                                  "post-forward",  "pre-backward",  "backward",
                                                                  "post-backward", "post-backward", "unshard"};
 
-class Reasons {
- public:
-  Reasons(const ledger::Ledger& ledger, const ledger::Peak& peak, const Stages& stages, const FSDPMembers& members,
-          const TrackedLedger& tracked, const OwnerNames& names)
-      : ledger_(ledger), peak_(peak), stages_(stages), members_(members), tracked_(tracked), names_(names) {}
+struct Reasons {
+  const ledger::Ledger& ledger;
+  const ledger::Peak& peak;
+  const Stages& stages;
+  const FSDPMembers& members;
+  const TrackedLedger& tracked;
+  const OwnerNames& names;
 
   struct Reason {
     std::string why;
@@ -39,9 +40,9 @@ class Reasons {
   };
 
   Reason of(const ledger::Allocation& allocation) const {
-    const auto category = ledger_.name(allocation.category);
-    const auto standing = stages_[allocation.owner];
-    const std::string owner(ledger_.name(allocation.owner));
+    const auto category = ledger.name(allocation.category);
+    const auto standing = stages[allocation.owner];
+    const std::string owner(ledger.name(allocation.owner));
     if (category == category::kUnshardedParam.name) return {unsharded(standing), owner};
     if (category == category::kAllGather.name) return {gathered(allocation.owner, standing), owner};
     if (category == category::kReduceScatter.name) return {reduced(standing), owner};
@@ -49,16 +50,15 @@ class Reasons {
     if (allocation.category == categories::kActivation) return {activations(), fsdp_module_of(owner)};
     if (allocation.category == categories::kTemp) return temporaries(allocation, owner);
     if (allocation.category == categories::kBuffer) return {"buffers of modules", fsdp_module_of(owner)};
-    if (members_.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
-    if (members_.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
+    if (members.empty() && allocation.category == categories::kParameter) return {"parameters", owner};
+    if (members.empty() && allocation.category == categories::kGradient) return {"gradients of parameters", owner};
     const auto* const known = find_category(category);
     return {known == nullptr ? "named by the user" : std::string(known->why), owner};
   }
 
- private:
-  bool in(ledger::PhaseId phase) const { return peak_.phase == phase; }
+  bool in(ledger::PhaseId phase) const { return peak.phase == phase; }
 
-  std::string running() const { return stages_.running ? names_(std::string(ledger_.name(*stages_.running))) : ""; }
+  std::string running() const { return stages.running ? names(std::string(ledger.name(*stages.running))) : ""; }
 
   static std::string unsharded(const std::optional<Standing>& standing) {
     if (!standing || standing->stage == Stage::kUnshardByHand) return "unsharded by hand";
@@ -75,7 +75,7 @@ class Reasons {
       if (standing->stage == Stage::kBeforePreForward) return "gathered for its forward";
       if (is_backward(standing->stage) && is_running(standing->stage)) return "gathered for its backward";
       // In forward a buffer stays until the next module has copied out of its own buffer.
-      if (is_forward(standing->stage) && !in(phases::kBackward) && stages_.in_latest_forward.contains(owner)) {
+      if (is_forward(standing->stage) && !in(phases::kBackward) && stages.in_latest_forward.contains(owner)) {
         return "gathered for its forward, kept until the next copy-out";
       }
     }
@@ -101,13 +101,13 @@ class Reasons {
 
   Reason temporaries(const ledger::Allocation& allocation, const std::string& owner) const {
     // The last allocation may have got its category after the peak.
-    const auto since = tracked_.named_since(allocation.id);
-    const auto became = since ? ledger_.name(since->category) : std::string_view();
+    const auto since = tracked.named_since(allocation.id);
+    const auto became = since ? ledger.name(since->category) : std::string_view();
     if (became == category::kUnshardedGrad.name || became == category::kAccumulatedGrad.name) {
-      return {"gradients of whole parameters, as they are computed", std::string(ledger_.name(since->owner))};
+      return {"gradients of whole parameters, as they are computed", std::string(ledger.name(since->owner))};
     }
     if (find_category(became) == find_category(category::kOptState.name)) {
-      return {"state of the optimizer, as it is made", std::string(ledger_.name(since->owner))};
+      return {"state of the optimizer, as it is made", std::string(ledger.name(since->owner))};
     }
     if (in(phases::kOptimizer)) return {kOptimizerTemporaries, owner};
     return {"gradients of activations, and temporaries", fsdp_module_of(owner)};
@@ -116,20 +116,13 @@ class Reasons {
   /// The module's own or nearest outer FSDP module.
   std::string fsdp_module_of(const std::string& path) const {
     const std::pair<std::string, ledger::OwnerId>* nearest = nullptr;
-    for (const auto& member : members_) {
+    for (const auto& member : members) {
       const bool within =
           path.starts_with(member.first) && (path.size() == member.first.size() || path[member.first.size()] == '.');
       if (within && (nearest == nullptr || nearest->first.size() < member.first.size())) nearest = &member;
     }
-    return nearest == nullptr ? path : std::string(ledger_.name(nearest->second));
+    return nearest == nullptr ? path : std::string(ledger.name(nearest->second));
   }
-
-  const ledger::Ledger& ledger_;
-  const ledger::Peak& peak_;
-  const Stages& stages_;
-  const FSDPMembers& members_;
-  const TrackedLedger& tracked_;
-  const OwnerNames& names_;
 };
 
 }  // namespace
@@ -157,7 +150,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // By category and why.
   std::size_t shards = 0;
-  const Reasons reasons(ledger, peak, stages, members, tracked, names);
+  const Reasons reasons{ledger, peak, stages, members, tracked, names};
   for (const auto& allocation : ledger.contents(peak).allocations) {
     if (allocation.bytes == 0) continue;
     if (ledger.name(allocation.category) == category::kShardedParam.name) ++shards;
@@ -177,8 +170,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
     });
     for (auto& [name, bytes] : cause.owners) name = names(name);
   }
-  std::stable_sort(explanation.causes.begin(), explanation.causes.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(explanation.causes, std::greater(), &Cause::bytes);
   return explanation;
 }
 

@@ -1,7 +1,5 @@
 #include "plimsoll/tracker/explain/stage_log.h"
 
-#include <algorithm>
-
 namespace plimsoll::inline tracker {
 
 using fsdp::Stage;

@@ -14,9 +14,9 @@
 
 #include "plimsoll/tracker/explain/explain.h"
 #include "plimsoll/tracker/explain/stage_log.h"
-#include "plimsoll/tracker/fsdp/fsdp_records.h"
 #include "plimsoll/tracker/fsdp/fsdp_runtime.h"
 #include "plimsoll/tracker/mem_tracker_impl.h"
+#include "plimsoll/tracker/module_records.h"
 #include "plimsoll/tracker/module_tracker.h"
 #include "plimsoll/tracker/tracked_ledger.h"
 #include "plimsoll/tracker/watched_tensors.h"
