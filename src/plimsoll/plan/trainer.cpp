@@ -22,15 +22,7 @@ namespace plimsoll::plan {
 namespace {
 
 at::ScalarType scalar_type(job::Dtype dtype) {
-  switch (dtype) {
-    case job::Dtype::kBf16:
-      return at::kBFloat16;
-    case job::Dtype::kFp16:
-      return at::kHalf;
-    case job::Dtype::kFp32:
-      break;
-  }
-  return at::kFloat;
+  return dtype == job::Dtype::kBf16 ? at::kBFloat16 : dtype == job::Dtype::kFp16 ? at::kHalf : at::kFloat;
 }
 
 class DefaultDtype {
@@ -69,15 +61,8 @@ class Autocast {
 };
 
 nn::Implementation implementation(job::OptimizerImpl impl) {
-  switch (impl) {
-    case job::OptimizerImpl::kFused:
-      return nn::Implementation::kFused;
-    case job::OptimizerImpl::kForLoop:
-      return nn::Implementation::kForLoop;
-    case job::OptimizerImpl::kForeach:
-      break;
-  }
-  return nn::Implementation::kForeach;
+  if (impl == job::OptimizerImpl::kFused) return nn::Implementation::kFused;
+  return impl == job::OptimizerImpl::kForLoop ? nn::Implementation::kForLoop : nn::Implementation::kForeach;
 }
 
 std::unique_ptr<nn::Optimizer> make_optimizer(const job::Job& job, const std::vector<at::Tensor>& parameters) {

@@ -100,7 +100,13 @@ void for_each_whole_parameter(py::handle group, const Visit& visit) {
   }
 }
 
-constexpr auto* kLooking = "plimsoll: looking at FSDP2's parameters";
+/// Calls look(object) for a group that is not gone.
+template <class Look>
+void look_at(Key group, const Look& look) {
+  if (const auto object = object_at(group)) {
+    discarding_errors("plimsoll: looking at FSDP2's parameters", [&] { look(object); });
+  }
+}
 
 /// torch's own FSDP2, in Python, as a tracker follows it. python/plimsoll/trackers/fsdp2/parts.py knows its states and
 /// groups; the patches beside it report its events, on the thread that does the work.
@@ -148,9 +154,7 @@ class PyFSDP final : public FSDPRuntime {
   }
 
   void for_each_held(Key group, const VisitHeld& visit) const override {
-    const auto object = object_at(group);
-    if (!object) return;
-    discarding_errors(kLooking, [&] {
+    look_at(group, [&](py::handle object) {
       for (const auto& item : look_.attr("held_by")(object)) {
         const auto [use, tensor] = item.cast<std::tuple<MemoryUse, at::Tensor>>();
         visit(use, tensor);
@@ -159,9 +163,7 @@ class PyFSDP final : public FSDPRuntime {
   }
 
   void for_each_unsharded(Key group, const VisitTensor& visit) const override {
-    const auto object = object_at(group);
-    if (!object) return;
-    discarding_errors(kLooking, [&] {
+    look_at(group, [&](py::handle object) {
       static const auto* const is_unsharded = new py::str("is_unsharded");
       if (py::cast<bool>(object.attr(*is_unsharded))) for_each_whole_parameter(object, visit);
     });

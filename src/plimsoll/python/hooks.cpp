@@ -6,7 +6,6 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -185,7 +184,7 @@ bool has_own_hooks(PyObject* module) {
       PyUnicode_InternFromString("_backward_pre_hooks"), PyUnicode_InternFromString("_backward_hooks")};
   PyObject** const attributes = _PyObject_GetDictPtr(module);
   if (attributes == nullptr || *attributes == nullptr) return true;
-  return std::any_of(std::begin(tables), std::end(tables), [&](PyObject* name) {
+  return std::ranges::any_of(tables, [&](PyObject* name) {
     PyObject* const table = PyDict_GetItemWithError(*attributes, name);
     return table == nullptr || !PyDict_Check(table) || PyDict_GET_SIZE(table) != 0;
   });
@@ -253,13 +252,8 @@ void bind_hooks(py::module_& module) {
       "set_global_hooks",
       [module](const py::dict& forward_pre, const py::dict& forward, const py::dict& backward_pre,
                const py::dict& backward) {
-        auto& hooks = GlobalHooks::of_process();
-        hooks.forward_pre = forward_pre;
-        hooks.forward = forward;
-        hooks.backward_pre = backward_pre;
-        hooks.backward = backward;
-        hooks.own_pre = module.attr("before_forward");
-        hooks.own = module.attr("after_forward");
+        GlobalHooks::of_process() = {
+            forward_pre, forward, backward_pre, backward, module.attr("before_forward"), module.attr("after_forward")};
       },
       "forward_pre"_a, "forward"_a, "backward_pre"_a, "backward"_a);
   const auto bind_setter = [&](const char* name, py::object Callbacks::* callback) {

@@ -62,8 +62,6 @@ class PyModule final : public nn::ForeignModule {
   std::vector<at::Tensor> own_parameters() const override;
   std::vector<at::Tensor> own_buffers() const override;
 
-  PyObject* address() const { return address_; }
-
   /// Use `of`.
   explicit PyModule(PyObject* address) : address_(address) {}
 

@@ -80,13 +80,10 @@ void MemTracker::Impl::leave() noexcept {
 void MemTracker::Impl::add_hooks() {
   modules.clear_user_hooks();
   modules.register_user_hooks({
-      .pre_forward = [this](auto& module, auto& arguments) { before_forward(module, arguments); },
-      .post_forward = [this](auto& module, auto& arguments,
-                             auto& results) { after_forward(module, arguments, results); },
-      .pre_backward = [this](auto* module, const auto& fqn,
-                             const auto& gradients) { before_backward(module, fqn, gradients); },
-      .post_backward = [this](auto* module, const auto& fqn,
-                              const auto& gradients) { after_backward(module, fqn, gradients); },
+      .pre_forward = std::bind_front(&Impl::before_forward, this),
+      .post_forward = std::bind_front(&Impl::after_forward, this),
+      .pre_backward = std::bind_front(&Impl::before_backward, this),
+      .post_backward = std::bind_front(&Impl::after_backward, this),
   });
   modules.on_pass_end(
       [this](int pass) { tracked.with_ledger([&](ledger::Ledger& ledger) { records.close_pass(pass, ledger); }); });

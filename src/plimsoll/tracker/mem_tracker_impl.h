@@ -69,8 +69,7 @@ class MemTracker::Impl {
   Bytes peak_reserved(ledger::DeviceId device, const ledger::Ledger& ledger) const;
 
  private:
-  const std::shared_ptr<TrackedLedger>
-      shared_ledger_;  ///< Shared with hooks on tensors, which may outlive the tracker.
+  const std::shared_ptr<TrackedLedger> shared_ledger_;  ///< Hooks on tensors share it and may outlive the tracker.
 
  public:
   TrackedLedger& tracked = *shared_ledger_;
@@ -95,10 +94,10 @@ class MemTracker::Impl {
   std::optional<capture::ReportingScope> reporting_;
   std::vector<nn::HookHandle> handles_;
   std::atomic<bool> step_due_{true};  ///< The next pass begins a step.
-  bool entered_ = false;              ///< Guarded by the tracked ledger's lock.
-  std::vector<ledger::RetainedPeak>
-      last_peaks_;                          ///< Of the last scope, while no scope is open. Guarded by the same lock.
-  std::vector<Bytes> last_peaks_reserved_;  ///< The same, by device.
+  // Guarded by the tracked ledger's lock.
+  bool entered_ = false;
+  std::vector<ledger::RetainedPeak> last_peaks_;  ///< Of the last scope, while no scope is open.
+  std::vector<Bytes> last_peaks_reserved_;        ///< The same, by device.
 };
 
 }  // namespace plimsoll::inline tracker

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <functional>
 #include <utility>
 
 #include "plimsoll/nn/hooks/autograd_hooks.h"
@@ -33,18 +34,13 @@ void ModuleTracker::on_pass_end(std::function<void(int pass)> hook) {
 
 void ModuleTracker::enter() {
   TORCH_CHECK(!std::exchange(entered_, true), "this tracker is entered already: exit() comes first");
-  const auto state = state_;
   {
-    std::lock_guard lock(state->mutex);
-    state->forget_all();
+    std::lock_guard lock(state_->mutex);
+    state_->forget_all();
   }
-  pre_handle_ = nn::register_global_forward_pre_hook(
-      [state](torch::nn::Module& module, nn::Tensors& arguments) { state->before_forward(module, arguments); });
-  post_handle_ = nn::register_global_forward_hook(
-      [state](torch::nn::Module& module, nn::Tensors& arguments, nn::Tensors& results) {
-        state->after_forward(module, arguments, results);
-      },
-      {.always_call = true});
+  pre_handle_ = nn::register_global_forward_pre_hook(std::bind_front(&State::before_forward, state_));
+  post_handle_ =
+      nn::register_global_forward_hook(std::bind_front(&State::after_forward, state_), {.always_call = true});
 }
 
 void ModuleTracker::exit() {

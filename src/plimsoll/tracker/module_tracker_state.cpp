@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -24,9 +25,7 @@ void pop(State::NameCounts& names, const State::Name& name, int times = 1) {
 
 std::vector<at::Tensor> needing_gradients(const nn::Tensors& tensors) {
   std::vector<at::Tensor> found;
-  for (const auto& tensor : tensors) {
-    if (tensor.requires_grad()) found.push_back(tensor);
-  }
+  std::ranges::copy_if(tensors, std::back_inserter(found), &at::Tensor::requires_grad);
   return found;
 }
 

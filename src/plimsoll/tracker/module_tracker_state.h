@@ -59,8 +59,7 @@ struct ModuleTracker::State : std::enable_shared_from_this<State> {
   std::unordered_map<const torch::nn::Module*, Known> known;
   bool names_apart = false;
   NameCounts running;
-  std::unordered_map<std::thread::id, std::vector<CallPtr>>
-      calls;  ///< The calls with a forward that runs, outermost first.
+  std::unordered_map<std::thread::id, std::vector<CallPtr>> calls;  ///< With a forward that runs, outermost first.
   std::uint64_t numbered = 0;
   int forwards = 0;  ///< The number of these calls that are not in backward.
   std::unordered_map<int, Pass> passes;

@@ -7,26 +7,22 @@ namespace plimsoll::inline tracker {
 
 void DeviceSnapshot::add(std::string_view category, std::int64_t bytes) {
   total_ += bytes;
-  for (auto& [name, counted] : categories_) {
-    if (name == category) {
-      counted += bytes;
-      return;
-    }
+  const auto known = std::ranges::find(categories_, category, &Entry::first);
+  if (known != categories_.end()) {
+    known->second += bytes;
+  } else {
+    categories_.emplace_back(category, bytes);
   }
-  categories_.emplace_back(category, bytes);
 }
 
 std::int64_t DeviceSnapshot::operator[](std::string_view category) const {
-  for (const auto& [name, bytes] : categories_) {
-    if (name == category) return bytes;
-  }
-  return 0;
+  const auto known = std::ranges::find(categories_, category, &Entry::first);
+  return known == categories_.end() ? 0 : known->second;
 }
 
 bool operator==(const DeviceSnapshot& a, const DeviceSnapshot& b) {
   const auto covers = [](const DeviceSnapshot& x, const DeviceSnapshot& y) {
-    return std::all_of(x.categories_.begin(), x.categories_.end(),
-                       [&](const auto& entry) { return y[entry.first] == entry.second; });
+    return std::ranges::all_of(x.categories_, [&](const auto& entry) { return y[entry.first] == entry.second; });
   };
   return a.total_ == b.total_ && covers(a, b) && covers(b, a);
 }

@@ -14,9 +14,8 @@ namespace plimsoll::inline tracker {
 /// Category, module and cause of each byte at the peak of the device, with user-facing paths; module rows down to
 /// `depth`. Empty for a device that held nothing.
 ///
-/// This is the peak by category and module. The peak by line of code comes from the allocator's own history, which
-/// `plimsoll run` replays in Python: it works with each torch, and the ledger needs the allocator's trace, an interface
-/// of one version of torch (DESIGN.md, section 11).
+/// The peak by line of code comes from the allocator's own history, which `plimsoll run` replays in Python (DESIGN.md,
+/// section 11).
 report::Attribution attribution(MemTracker& tracker, std::string_view device, const ModuleTree& tree, int depth);
 
 /// A row for each module down to `depth` that has parameters or ran, with the bytes of the module and all below it.

@@ -133,10 +133,7 @@ Explanation explain(const ledger::Ledger& ledger, const ledger::Peak& peak, cons
                           .total = static_cast<std::int64_t>(peak.balance.total()),
                           .reserved = static_cast<std::int64_t>(peak.reserved),
                           .step = peak.step,
-                          .phase = std::string(ledger.name(peak.phase)),
-                          .module = {},
-                          .stage = {},
-                          .causes = {}};
+                          .phase = std::string(ledger.name(peak.phase))};
   const bool in_pass = peak.phase == phases::kForward || peak.phase == phases::kBackward;
   if (in_pass && stages.running) {
     explanation.module = names(std::string(ledger.name(*stages.running)));

@@ -26,9 +26,9 @@ struct Explanation {
   ledger::Step step = ledger::kNoStep;
   std::string phase;
   /// The FSDP module of the stage; "" for none.
-  std::string module;
-  std::string stage;
-  std::vector<Cause> causes;  ///< Largest first.
+  std::string module = {};
+  std::string stage = {};
+  std::vector<Cause> causes = {};  ///< Largest first.
 };
 
 /// A line with the instant, then a line for each cause.

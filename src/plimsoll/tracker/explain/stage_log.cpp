@@ -66,10 +66,9 @@ Stages StageLog::at(ledger::Step step, ledger::Sequence at) const {
 }
 
 void StageLog::keep(const std::set<ledger::Step>& steps) {
-  for (auto entry = steps_.begin(); entry != steps_.end();) {
-    const bool kept = steps.contains(entry->first) || std::next(entry) == steps_.end();
-    entry = kept ? std::next(entry) : steps_.erase(entry);
-  }
+  if (steps_.empty()) return;
+  const auto latest = steps_.rbegin()->first;
+  std::erase_if(steps_, [&](const auto& entry) { return entry.first != latest && !steps.contains(entry.first); });
 }
 
 void StageLog::forget_latest() {
