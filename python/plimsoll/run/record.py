@@ -52,13 +52,14 @@ def write_bad_usage(record_dir: str, message: str) -> None:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def write(record_dir: str, record: dict[str, Any], steps: str = "[]") -> None:
+    # The name of a script may have bytes that are not UTF-8: they become question marks.
     text = f'{_compact(record)[:-1]},"steps":{steps}}}'
     try:
-        _replace(os.path.join(record_dir, f"{os.getpid()}.json"), text.encode())
+        _replace(os.path.join(record_dir, f"{os.getpid()}.json"), text.encode(errors="replace"))
     except OSError:
         pass  # The command that made the folder has ended.
 

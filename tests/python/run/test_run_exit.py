@@ -191,3 +191,32 @@ def test_threads_that_outlive_the_script_are_watched(plimsoll_run, script):
     )
     assert run.code == 0, run.stderr
     assert len(run.json["steps"]) == 3
+
+
+def test_sigterm_ends_the_script_after_its_report(plimsoll_run, script):
+    run = plimsoll_run(script(STEP + "    import signal; os.kill(os.getpid(), signal.SIGTERM)\n"))
+    assert run.code == 143
+    assert run.json["complete"] and run.json["signal"] == 15
+    assert len(run.json["steps"]) == 1
+    assert run.json["verdict"]["sentence"].startswith("Fits as far as it ran: ")
+    assert run.json["verdict"]["sentence"].endswith(" The script was stopped (SIGTERM).")
+
+
+def test_a_scripts_own_handler_of_sigterm_is_called(plimsoll_run, script):
+    run = plimsoll_run(
+        script(
+            "import os, signal\n"
+            "signal.signal(signal.SIGTERM, lambda *_: print('mine'))\n"
+            "os.kill(os.getpid(), signal.SIGTERM)\n"
+        )
+    )
+    assert run.code == 0
+    assert "mine" in run.stdout
+
+
+def test_the_name_of_a_script_may_be_no_utf8(plimsoll_run, script, tmp_path):
+    os.rename(tmp_path / script(STEP), os.fsencode(tmp_path) + b"/s\xff.py")
+    run = plimsoll_run("s\udcff.py")
+    assert run.code == 0, run.stderr
+    assert run.json["script"] == "s?.py"
+    assert len(run.json["steps"]) == 1

@@ -3,6 +3,7 @@
 import atexit
 import os
 import platform
+import signal
 import sys
 import time
 from types import ModuleType
@@ -61,6 +62,8 @@ class Observer:
         os.register_at_fork(after_in_child=self._forked)
         # Registered first, so it runs last: after the script's own functions and after its threads.
         atexit.register(self._write_all)
+        if self._settings.is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminated)
         after_import.call("multiprocessing.util", lambda util: processes.install(util, self.ended, self._child_over))
         after_import.call("torch", self._torch_imported, before=self._torch_import_begins)
 
@@ -129,6 +132,12 @@ class Observer:
         # A forked child of multiprocessing ends without atexit; a spawned child runs it.
         if self._is_forked:
             self._write_all()
+
+    def _terminated(self, number: int, _frame: object) -> None:
+        """SIGTERM ends the process as usual, but after its record is written. A forked child has no record of its own."""
+        signal.signal(number, signal.SIG_DFL)
+        self._write_all()
+        os.kill(os.getpid(), number)
 
     def _write_all(self) -> None:
         if self.is_on():
