@@ -98,6 +98,7 @@ def estimate(
     steps: int | None = None,
     alloc_conf: str | None = None,
     depth: int = 2,
+    reserve: str | int | None = None,
     timeout: float | None = None,
     python: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
@@ -123,6 +124,7 @@ def estimate(
     steps: end the run after this number of optimizer steps.
     alloc_conf: PYTORCH_ALLOC_CONF, as in "expandable_segments:True".
     depth: depth of the module table (0: only the root).
+    reserve: memory that must be left for the verdict that it fits, as "2GiB" or in bytes (0).
     timeout: raise TimeoutError after this number of seconds.
     python: the interpreter for the run, with a CUDA build of torch. None: this one.
     env: variables for its environment, in addition to this process's.
@@ -159,6 +161,7 @@ def estimate(
         "steps": steps,
         "alloc-conf": alloc_conf,
         "depth": depth,
+        "reserve": reserve,
         "python": python,
     }
     options = [f"--{name}={value}" for name, value in values.items() if value is not None]

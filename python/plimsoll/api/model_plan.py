@@ -46,6 +46,7 @@ def plan(
     *,
     job: FilePath | None = None,
     depth: int | None = None,
+    reserve: str | int | None = None,
     timeout: float | None = None,
     **flags: Unpack[JobFlags],
 ) -> Plan:
@@ -57,6 +58,7 @@ def plan(
         configuration of transformers. None: the job file names the model.
     job: a TOML file with the settings of the job, ours or torchtitan's; keywords win over it.
     depth: depth of the module table (2).
+    reserve: memory that must be left for the verdict that it fits, as "2GiB" or in bytes (0).
     timeout: seconds until TimeoutError (None: no limit).
     flags: the flags of a job: gpus=8, seq_len=4096, checkpoint="full", … `plimsoll plan --help` describes them, JobFlags
         has their types. A keyword that is None counts as not given.
@@ -68,6 +70,8 @@ def plan(
     >>> small = plan("gpt2", gpus=8, batch=4)
     >>> small.fits, small.barely, small.steps[1].step
     (True, False, 1)
+    >>> plan("gpt2", reserve="80GiB").judgement.outcome
+    'too little left'
     >>> sum(small.categories.values()) == small.peak.active
     True
     >>> plan("llama3-8b", gpus=8, gpu="A100-40GB", checkpoint="full", batch=8).fits
@@ -84,7 +88,12 @@ def plan(
     unknown = sorted(set(flags) - set(JobFlags.__annotations__))
     if unknown:
         raise TypeError(f"plan() has no keyword {unknown[0]!r}: `plimsoll plan --help` lists them")
-    options: dict[str, Any] = {"job": None if job is None else os.path.abspath(job), **flags, "depth": depth}
+    options: dict[str, Any] = {
+        "job": None if job is None else os.path.abspath(job),
+        **flags,
+        "depth": depth,
+        "reserve": reserve,
+    }
     if options.get("gpu") is not None:
         options["gpu"] = _absolute_profile(options["gpu"])
     found = installation.find()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,12 @@ def html_of(result: Result) -> str:
 
 def _books(result: Result) -> str:
     peak, card = result.peak, result.gpu.memory
-    books = (("active", peak.active), ("reserved", peak.reserved), ("device", peak.device))
-    rows = [(name, text_of(count), _share(count, card)) for name, count in books]
-    return _table("", ("book", "peak", "of the card"), rows)
+    books = {"active": peak.active, "reserved": peak.reserved, "device": peak.device}
+    return _table("", ("book", "peak", "of the card"), _shares(books, card))
+
+
+def _shares(amounts: Mapping[str, int], whole: int) -> list[Sequence[str]]:
+    return [(name, text_of(count), f"{100 * count / whole:.1f} %" if whole else "") for name, count in amounts.items()]
 
 
 def _peak(result: Result) -> str:
@@ -53,24 +56,18 @@ def _peak(result: Result) -> str:
     )
     bar = f'<div style="display:flex;height:18px;width:100%;max-width:720px;margin:4px 0">{pieces}</div>'
     swatch = '<span style="display:inline-block;width:10px;height:10px;margin-right:6px;background:{}"></span>'
-    rows = [(name, text_of(count), _share(count, total)) for name, count in categories.items()]
     marks = [swatch.format(colours[name]) for name in categories]
-    return f"<p>{escape(place)}</p>{bar}{_table('', ('category', 'bytes', 'share'), rows, marks)}"
+    return f"<p>{escape(place)}</p>{bar}{_table('', ('category', 'bytes', 'share'), _shares(categories, total), marks)}"
 
 
 def _steps(result: Result) -> str:
     if not result.steps:
         return ""
     phases = list(dict.fromkeys(name for step in result.steps for name in step.phases))
-    rows = [
-        [
-            str(step.step),
-            text_of(step.active),
-            text_of(step.reserved),
-            *(text_of(step.phases[name].active) if name in step.phases else "" for name in phases),
-        ]
-        for step in result.steps[:_STEPS]
-    ]
+    rows = []
+    for step in result.steps[:_STEPS]:
+        by_phase = [text_of(step.phases[name].active) if name in step.phases else "" for name in phases]
+        rows.append([str(step.step), text_of(step.active), text_of(step.reserved), *by_phase])
     title = "Peaks by step; of each phase, the active peak"
     return _table(title, ("step", "active", "reserved", *phases), rows) + _left_off(len(result.steps), _STEPS, "steps")
 
@@ -79,18 +76,13 @@ def _modules(result: Result) -> str:
     if not result.modules:
         return ""
     columns = list(result.categories)
-    rows = [
-        [
-            (module.name or "(the model)") + (" *" if module.fsdp_unit else ""),
-            count_of(module.parameters),
-            text_of(module.total),
-            *(text_of(module.at_peak[name]) if module.at_peak.get(name) else "-" for name in columns),
-            text_of(module.highest),
-        ]
-        for module in result.modules[:_MODULES]
-    ]
+    rows = []
+    for module in result.modules[:_MODULES]:
+        name = (module.name or "(the model)") + (" *" if module.fsdp_unit else "")
+        at_peak = [text_of(module.at_peak[column]) if module.at_peak.get(column) else "-" for column in columns]
+        rows.append([name, count_of(module.parameters), text_of(module.total), *at_peak, text_of(module.highest)])
     titles = ("module", "parameters", "at peak", *columns, "highest")
-    table = _table("The peak by module (*: fully_shard was applied to it)", titles, rows)
+    table = _table("The peak by module (*: an FSDP unit)", titles, rows)
     return table + _left_off(len(result.modules), _MODULES, "modules")
 
 
@@ -108,10 +100,6 @@ def _row(tag: str, cells: Sequence[str], mark: str) -> str:
         for i, cell in enumerate(cells)
     )
     return f"<tr>{inner}</tr>"
-
-
-def _share(count: int, whole: int) -> str:
-    return f"{100 * count / whole:.1f} %" if whole else ""
 
 
 def _left_off(there: int, shown: int, what: str) -> str:

@@ -16,6 +16,8 @@ class Result:
     fits            True, False, or None where there is no verdict
     barely          it fits, but only just (parts.Verdict.only_just)
     spare           bytes that are left on the card, below zero if it does not fit; None: not known
+    estimated       bytes of the total that are an estimate: context, NCCL, library handles
+    reserve         bytes that had to be left, as the caller asked
     gpu             the card (parts.Gpu)
     peak            the books at their highest, and where (parts.Peak)
     categories      what was active at the peak, name -> bytes, largest first; empty where that is not known
@@ -42,6 +44,8 @@ class Result:
         self.judgement = Verdict.read(values["verdict"])
         self.barely = self.judgement.only_just
         self.spare = self.judgement.spare
+        self.estimated = self.judgement.estimated
+        self.reserve = self.judgement.reserve
         self.verdict = self.judgement.sentence
         self.gpu = Gpu.read(values["gpu"])
         self.peak = Peak.read(values["peak"])
