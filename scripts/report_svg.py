@@ -27,8 +27,9 @@ SECONDS = re.compile(r",? *\b\d+\.\d s$")
 
 def report() -> list[str]:
     """The lines of the report, as a UTF-8 terminal of 80 columns shows them."""
-    command = [os.environ.get("PLIMSOLL", COMMAND[0]), *COMMAND[1:], "--bars", "unicode"]
-    done = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True, encoding="utf-8")
+    command = [os.environ.get("PLIMSOLL", COMMAND[0]), *COMMAND[1:]]
+    variables = {**os.environ, "PLIMSOLL_BARS": "unicode"}
+    done = subprocess.run(command, cwd=HOME, env=variables, check=True, capture_output=True, encoding="utf-8")
     return [SECONDS.sub("", line) for line in done.stdout.rstrip("\n").split("\n")]
 
 

@@ -47,7 +47,7 @@ struct Streams {
   std::ostream& err;
   report::Colour out_colour = report::Colour::kNever;
   report::Colour err_colour = report::Colour::kNever;
-  bool out_unicode = false;  ///< Standard output is a terminal of UTF-8.
+  bool out_unicode = false;  ///< Standard output shows block characters: a terminal of UTF-8.
   bool err_unicode = false;
   bool progress = false;  ///< Standard error is a terminal.
 };
