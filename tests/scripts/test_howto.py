@@ -15,7 +15,7 @@ class Howto(unittest.TestCase):
         self.assertTrue(pages)
         for page in pages:
             with open(page, encoding="utf-8") as file:
-                paths = set(re.findall(rf"(?:`|pytest )((?:{FOLDERS})/[\w./-]+)", file.read()))
+                paths = set(re.findall(rf"(?:`|pytest )((?:{FOLDERS})/[\w./-]+)(?![\w./<-])", file.read()))
             for path in sorted(paths):
                 # A throw-away example of a recipe.
                 if "seed_oss" in path or "L4-24GB" in path:
