@@ -195,7 +195,7 @@ TEST_CASE("fit reports the limit, or that nothing fits") {
         std::string::npos);
   const Called sequence = call("fit", {"--maximize", "seq-len", "--json"}, fake);
   CHECK(sequence.out.find("\"command\": \"fit\"") != std::string::npos);
-  CHECK(sequence.err.starts_with("Longest sequence: 40960; "));
+  CHECK(sequence.err.starts_with("Longest sequence (in steps of 128): 40960; "));
   CHECK(sequence.err.find("The model's config states 8192 positions.") != std::string::npos);
   FakeStart never(always(false));
   const Called none = call("fit", {"--minimize", "gpus", "--limit", "16", "--json"}, never);

@@ -2,7 +2,7 @@
 
 #include "plimsoll/report/fit.h"
 #include "plimsoll/report/sweep.h"
-#include "plimsoll/report/text/explanation.h"
+#include "plimsoll/report/text/sections.h"
 #include "report/sample_plan.h"
 
 /// What the other commands make of plans.

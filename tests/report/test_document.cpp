@@ -5,7 +5,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/text/sections.h"
 #include "report/golden.h"
 #include "report/sample_report.h"
 

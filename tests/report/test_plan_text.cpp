@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/text/sections.h"
 #include "report/golden.h"
 #include "report/sample_plan.h"
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/explanation.h"
-#include "plimsoll/report/text/report_text.h"
-#include "plimsoll/report/text/step_rows.h"
+#include "plimsoll/report/text/sections.h"
 #include "report/golden.h"
 #include "report/sample_report.h"
 
@@ -263,15 +261,14 @@ TEST_CASE("a long line of code is cut in the text, between characters, and whole
 TEST_CASE("consecutive steps with the same peaks share a row") {
   Report report = sample::fits();
   std::vector<std::string> labels;
-  for (const StepRow& row : step_rows(report.before_steps, report.steps, report.after_steps))
-    labels.push_back(row.label);
+  for (const StepRow& row : step_rows(report)) labels.push_back(row.label);
   CHECK(labels == std::vector<std::string>{"before", "0", "1-3"});
 }
 
 TEST_CASE("of very many different steps the middle ones become one row with their highest peaks") {
   Report report;
   for (int i = 0; i < 100; ++i) report.steps.push_back(sample::step(i, (i == 50 ? 90_GiB : 1_GiB) + 512ULL * i));
-  const std::vector<StepRow> rows = step_rows(std::nullopt, report.steps, std::nullopt, 8);
+  const std::vector<StepRow> rows = step_rows(report, 8);
   REQUIRE(rows.size() == 8);
   CHECK(rows[4].label == "4");
   CHECK(rows[5].label == "5-97 (highest)");

@@ -20,6 +20,15 @@ TEST_CASE("an explanation: the peak cause by cause, and single changes by what t
   check_golden("explain.json", to_json(Explanation{sample::plan_does_not_fit(), sample::savings()}));
 }
 
+TEST_CASE("a short explanation leaves out small causes, books and changes that save nothing") {
+  Report report = sample::plan_does_not_fit();
+  report.causes.push_back({.bytes = 1_GiB / 2, .category = "Temp", .why = "temporaries"});
+  const std::string text = explanation_text(report, sample::savings(), {.full = false});
+  CHECK(has(text, "  and 1 smaller cause, 512.00 MiB (--full lists all)\n"));
+  CHECK(has(text, "  Changes that save nothing: 2 (--full lists them)\n"));
+  CHECK_FALSE(has(text, "reserved  "));
+}
+
 TEST_CASE("without changes an explanation ends with the causes; where none helps it says so") {
   CHECK_FALSE(has(explanation_text(sample::plan_fits(), {}), "one change"));
   const std::string text = explanation_text(sample::plan_fits(), {{"--keep-logits", sample::plan_does_not_fit(), ""}});
@@ -85,10 +94,16 @@ TEST_CASE("a search that found no value, and one that met no limit") {
       "Largest batch: 1; 60.00 of 79.11 GiB used, 19.11 GiB left; nothing larger was tried (H100-80GB)\n"));
   CHECK(has(to_text(all), "note: the search ends at 65536\n"));
   CHECK(has(to_json(all), "\"binds\": null"));
+  all.what = "seq-len";
+  all.is_models_limit = true;
+  CHECK(to_text(all).starts_with("Longest sequence: 1, the model's own limit; 60.00 of 79.11 GiB used, "));
+  all.is_models_limit = false;
   all.direction = Fit::Direction::kMinimize;
   all.what = "gpus";
-  CHECK(to_text(all).starts_with(
-      "Fewest GPUs: 1; 60.00 of 79.11 GiB used, 19.11 GiB left; nothing smaller was tried (H100-80GB)\n"));
+  all.step = 8;
+  CHECK(
+      to_text(all).starts_with("Fewest GPUs (in steps of 8): 1; 60.00 of 79.11 GiB used, 19.11 GiB left; nothing "
+                               "smaller was tried (H100-80GB)\n"));
 }
 
 TEST_CASE("beyond the limit no book need exceed the card") {

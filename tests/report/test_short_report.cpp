@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/text/table.h"
 #include "report/golden.h"
 #include "report/sample_report.h"

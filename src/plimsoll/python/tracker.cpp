@@ -11,7 +11,7 @@
 #include "plimsoll/python/stand_ins.h"
 #include "plimsoll/python/tensors.h"
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/causes.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/tracker/attribution/attribution.h"
 #include "plimsoll/tracker/fsdp_mem_tracker.h"
 #include "plimsoll/tracker/mem_tracker.h"

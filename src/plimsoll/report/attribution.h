@@ -33,7 +33,7 @@ inline constexpr std::string_view kRootName = "the root";
 /// The name of the owner of memory that belongs to no module and no optimizer.
 inline constexpr std::string_view kNoModule = "no module";
 
-/// Live bytes of one category with one reason. The causes of a peak sum to the peak. text/causes.h renders them.
+/// Live bytes of one category with one reason. The causes of a peak sum to the peak. text/sections.h renders them.
 struct PeakCause {
   Bytes bytes = 0;
   std::string category;

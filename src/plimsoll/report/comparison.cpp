@@ -5,14 +5,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "plimsoll/report/text/step_rows.h"
+#include "plimsoll/report/text/sections.h"
 
 namespace plimsoll::report {
 namespace {
 
+using NamedBytes = std::vector<std::pair<std::string, Bytes>>;
+
 /// The names of `a`, then those that only `b` has.
-std::vector<BytesChange> paired(const std::vector<std::pair<std::string, Bytes>>& a,
-                                const std::vector<std::pair<std::string, Bytes>>& b) {
+std::vector<BytesChange> paired(const NamedBytes& a, const NamedBytes& b) {
   std::vector<BytesChange> changes;
   std::unordered_map<std::string, std::size_t> places;
   for (const auto& [name, bytes] : a) {
@@ -26,9 +27,13 @@ std::vector<BytesChange> paired(const std::vector<std::pair<std::string, Bytes>>
   return changes;
 }
 
-std::vector<std::pair<std::string, Bytes>> phases(const Report& report) {
-  const std::vector<StepRow> rows = step_rows(report.before_steps, report.steps, report.after_steps);
-  std::vector<std::pair<std::string, Bytes>> all;
+NamedBytes books(const Report& report) {
+  return {{"active", report.peak.active}, {"reserved", report.peak.reserved}, {"device", report.peak.device}};
+}
+
+NamedBytes phases(const Report& report) {
+  const std::vector<StepRow> rows = step_rows(report);
+  NamedBytes all;
   for (const std::string& phase : phases_of(rows)) {
     Bytes highest = 0;
     for (const StepRow& row : rows) {
@@ -40,14 +45,14 @@ std::vector<std::pair<std::string, Bytes>> phases(const Report& report) {
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> categories(const Report& report) {
-  std::vector<std::pair<std::string, Bytes>> all;
+NamedBytes categories(const Report& report) {
+  NamedBytes all;
   for (const CategoryBytes& entry : report.peak.categories) all.emplace_back(entry.category, entry.bytes);
   return all;
 }
 
-std::vector<std::pair<std::string, Bytes>> modules(const Report& report) {
-  std::vector<std::pair<std::string, Bytes>> all;
+NamedBytes modules(const Report& report) {
+  NamedBytes all;
   for (const ModuleRow& module : report.modules) all.emplace_back(module.name, module.total);
   return all;
 }
@@ -71,8 +76,7 @@ Comparison compare(NamedReport named_a, NamedReport named_b) {
   const Report& a = named_a.report;
   const Report& b = named_b.report;
   Comparison result;
-  result.books = paired({{"active", a.peak.active}, {"reserved", a.peak.reserved}, {"device", a.peak.device}},
-                        {{"active", b.peak.active}, {"reserved", b.peak.reserved}, {"device", b.peak.device}});
+  result.books = paired(books(a), books(b));
   result.phases = paired(phases(a), phases(b));
   if (a.planned() != nullptr && b.planned() != nullptr) {
     result.settings = settings(a.planned()->job, b.planned()->job);

@@ -11,26 +11,15 @@ namespace {
 // Ordered: the fields of a document keep the order of fields.h.
 using Json = nlohmann::ordered_json;
 
-template <class T>
-inline constexpr bool kIsOptional = false;
-template <class T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
-template <class T>
-inline constexpr bool kIsOrNull = false;
-template <class T>
-inline constexpr bool kIsOrNull<OrNull<T>> = true;
-template <class T>
-inline constexpr bool kIsAsList = false;
-template <class T>
-inline constexpr bool kIsAsList<AsList<T>> = true;
+/// Whether `T` is an instance of the template: kIs<std::optional, std::optional<int>>.
+template <template <class...> class Template, class T>
+inline constexpr bool kIs = false;
+template <template <class...> class Template, class... Parts>
+inline constexpr bool kIs<Template, Template<Parts...>> = true;
 template <class T>
 inline constexpr bool kIsNamed = false;
 template <class E, std::size_t N>
 inline constexpr bool kIsNamed<Named<E, N>> = true;
-template <class T>
-inline constexpr bool kIsList = false;
-template <class T>
-inline constexpr bool kIsList<std::vector<T>> = true;
 /// A list that is an object in JSON: names and values.
 template <class T>
 inline constexpr bool kIsObject = std::is_same_v<T, std::vector<CategoryBytes>>;
@@ -66,9 +55,9 @@ Json json_of(const T& value) {
     return value;
   } else if constexpr (std::is_same_v<T, JobValue>) {
     return std::visit([](const auto& held) { return Json(held); }, value);
-  } else if constexpr (kIsOptional<T>) {
+  } else if constexpr (kIs<std::optional, T>) {
     return value ? json_of(*value) : Json(nullptr);
-  } else if constexpr (kIsOrNull<T>) {
+  } else if constexpr (kIs<OrNull, T>) {
     return value.value.empty() ? Json(nullptr) : json_of(value.value);
   } else if constexpr (kIsNamed<T>) {
     return value.names.at(static_cast<std::size_t>(value.value));
@@ -77,11 +66,11 @@ Json json_of(const T& value) {
     constexpr bool kIsJob = std::is_same_v<T, JobValues>;
     for (const auto& [name, held] : value) json[kIsJob ? underscored(name) : name] = json_of(held);
     return json;
-  } else if constexpr (kIsAsList<T>) {
+  } else if constexpr (kIs<AsList, T>) {
     Json json = Json::array();
     for (const auto& [name, bytes] : value.value) json.push_back({{"name", name}, {"bytes", bytes}});
     return json;
-  } else if constexpr (kIsList<T>) {
+  } else if constexpr (kIs<std::vector, T>) {
     Json json = Json::array();
     for (const auto& entry : value) json.push_back(json_of(entry));
     return json;
@@ -147,10 +136,10 @@ template <class T>
 void read(const JsonValue& from, T& value, ReadMode mode) {
   if constexpr (Plain<T> || std::is_same_v<T, JobValue>) {
     read_plain(from, value);
-  } else if constexpr (kIsOptional<T>) {
+  } else if constexpr (kIs<std::optional, T>) {
     value.reset();
     if (!from.is_null()) read(from, value.emplace(), mode);
-  } else if constexpr (kIsOrNull<T>) {
+  } else if constexpr (kIs<OrNull, T>) {
     value.value.clear();
     if (!from.is_null()) read(from, value.value, mode);
   } else if constexpr (kIsNamed<T>) {
@@ -169,12 +158,12 @@ void read(const JsonValue& from, T& value, ReadMode mode) {
       key = name;
       read(from[name.c_str()], held, mode);
     }
-  } else if constexpr (kIsAsList<T>) {
+  } else if constexpr (kIs<AsList, T>) {
     for (std::size_t i = 0; i < from.length(); ++i) {
       const JsonValue entry = from.element(i);
       value.value.emplace_back(entry["name"].text(), entry["bytes"].whole());
     }
-  } else if constexpr (kIsList<T>) {
+  } else if constexpr (kIs<std::vector, T>) {
     value.clear();
     for (std::size_t i = 0, length = from.length(); i < length; ++i) read(from.element(i), value.emplace_back(), mode);
   } else {
@@ -242,22 +231,22 @@ class Schema {
       return {{"type", "string"}};
     } else if constexpr (std::is_same_v<T, JobValue>) {
       return {{"type", {"string", "integer", "number", "boolean", "null"}}};
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (kIs<std::optional, T>) {
       return nullable(of(typename T::value_type{}));
-    } else if constexpr (kIsOrNull<T>) {
+    } else if constexpr (kIs<OrNull, T>) {
       return nullable(of(value.value));
     } else if constexpr (kIsNamed<T>) {
       return {{"enum", value.names}};
     } else if constexpr (kIsObject<T>) {
       const auto& [name, held] = typename T::value_type{};
       return {{"type", "object"}, {"additionalProperties", of(held)}};
-    } else if constexpr (kIsAsList<T>) {
+    } else if constexpr (kIs<AsList, T>) {
       const Json item{{"type", "object"},
                       {"properties", {{"name", of(std::string())}, {"bytes", of(Bytes{})}}},
                       {"required", {"name", "bytes"}},
                       {"additionalProperties", false}};
       return {{"type", "array"}, {"items", item}};
-    } else if constexpr (kIsList<T>) {
+    } else if constexpr (kIs<std::vector, T>) {
       return {{"type", "array"}, {"items", of(typename T::value_type{})}};
     } else {
       return define(value, definitions_);
@@ -367,13 +356,9 @@ std::string document_schema() {
   Json definitions = Json::object();
   Report run;
   run.subject = ScriptRun{};
-  Json one_of = Json::array();
-  one_of.push_back(Schema::define(Report{}, definitions));
-  one_of.push_back(Schema::define(run, definitions));
-  one_of.push_back(Schema::define(Sweep{}, definitions));
-  one_of.push_back(Schema::define(Fit{}, definitions));
-  one_of.push_back(Schema::define(Comparison{}, definitions));
-  one_of.push_back(Schema::define(Explanation{}, definitions));
+  const auto define = [&](const auto& document) { return Schema::define(document, definitions); };
+  const Json one_of{define(Report{}), define(run),          define(Sweep{}),
+                    define(Fit{}),    define(Comparison{}), define(Explanation{})};
   return dumped(Json{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                      {"title", "plimsoll"},
                      {"description", "The JSON documents of plimsoll. Amounts of memory are in bytes."},

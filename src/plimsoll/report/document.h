@@ -10,7 +10,7 @@
 #include "plimsoll/report/json_value.h"
 #include "plimsoll/report/report.h"
 #include "plimsoll/report/sweep.h"
-#include "plimsoll/report/text/explanation.h"
+#include "plimsoll/report/text/sections.h"
 
 /// The JSON documents of all commands, and their schema. fields.h has the fields; docs/json_schema.md explains them.
 namespace plimsoll::report {

@@ -11,8 +11,7 @@
 #include "plimsoll/report/fit.h"
 #include "plimsoll/report/report.h"
 #include "plimsoll/report/sweep.h"
-#include "plimsoll/report/text/causes.h"
-#include "plimsoll/report/text/explanation.h"
+#include "plimsoll/report/text/sections.h"
 
 /// The one list of fields of all documents, with their JSON names. `describe(visitor, value)` calls, in the order of
 /// the document,
@@ -291,18 +290,21 @@ void describe(V& v, Is<Report> auto& report) {
 template <class V>
 void describe(V& v, const SweepLine& line) {
   v.type("sweep_row");
+  static const Report kNotRun;
+  const Report& report = line.result != nullptr ? *line.result : kNotRun;
+  const auto if_run = [&](const auto& value) { return line.result != nullptr ? std::optional(value) : std::nullopt; };
   v("job", line.job);
-  v("fits", line.verdict.fits);
-  v("outcome", named(line.verdict.outcome, kOutcomeNames));
-  v("active_bytes", line.active);
-  v("reserved_bytes", line.reserved);
-  v("device_bytes", line.device);
-  v("memory_bytes", line.memory);
-  v("spare_bytes", line.verdict.spare);
-  v("step", line.step);
-  v("phase", or_null(line.phase));
-  v("module", or_null(line.module));
-  v("alloc_retries", line.alloc_retries);
+  v("fits", report.verdict.fits);
+  v("outcome", named(report.verdict.outcome, kOutcomeNames));
+  v("active_bytes", if_run(report.peak.active));
+  v("reserved_bytes", if_run(report.peak.reserved));
+  v("device_bytes", if_run(report.peak.device));
+  v("memory_bytes", if_run(report.gpu.memory));
+  v("spare_bytes", report.verdict.spare);
+  v("step", report.peak.step);
+  v("phase", or_null(report.peak.phase));
+  v("module", or_null(report.peak.module));
+  v("alloc_retries", if_run(report.alloc_retries));
   v("error", or_null(line.error));
 }
 

@@ -1,9 +1,10 @@
 #include "plimsoll/report/fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "plimsoll/report/text/peak_tables.h"
-#include "plimsoll/report/text/subject.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
@@ -25,17 +26,19 @@ std::string limit_words(const Fit& fit) {
 
 std::string headline(const Fit& fit, const Amounts& amounts, Colour colour) {
   if (!fit.limit) {
-    const std::string tried = fit.beyond ? " not even with " + fit.what + " " + std::to_string(*fit.beyond)
-                                         : " no " + fit.what + " that was tried";
-    return paint("Does not fit:", Ink::kBad, colour) + tried + " (" + fit.gpu.name + ")\n";
+    const std::string tried = fit.beyond ? fmt::format("not even with {} {}", fit.what, *fit.beyond)
+                                         : fmt::format("no {} that was tried", fit.what);
+    return fmt::format("{} {} ({})\n", paint("Does not fit:", Ink::kBad, colour), tried, fit.gpu.name);
   }
-  std::string text = limit_words(fit) + ": " + std::to_string(*fit.limit);
+  std::string text = limit_words(fit);
+  if (fit.step > 1 && !fit.is_models_limit) text += " (in steps of " + std::to_string(fit.step) + ")";
+  text += ": " + std::to_string(*fit.limit) + (fit.is_models_limit ? ", the model's own limit" : "");
   if (fit.at_limit) {
     const Verdict& verdict = fit.at_limit->verdict;
     text = paint(text, verdict_ink(verdict), colour) + (verdict.only_just ? ", but only just" : "") + "; " +
            part_of(fit.at_limit->peak.device, fit.gpu.memory, amounts) + " used, " + spare_words(verdict, amounts);
   }
-  if (!fit.beyond) {
+  if (!fit.beyond && !fit.is_models_limit) {
     text += fit.direction == Fit::Direction::kMaximize ? "; nothing larger was tried" : "; nothing smaller was tried";
   }
   return text + " (" + fit.gpu.name + ")\n";
@@ -45,27 +48,25 @@ std::string what_binds(const Fit& fit, const Amounts& amounts) {
   const auto binding = binding_of(fit);
   if (!binding) return "";
   const Report& report = *fit.at_beyond;
-  const std::string beyond = fit.what + " " + std::to_string(*fit.beyond);
-  std::string text;
-  if (binding->book.empty()) {
-    text = "With " + beyond;
-    text += report.oom ? " memory runs out, although no book exceeds the card if it is larger."
-                       : " less than the reserve of " + amounts(report.verdict.reserve) + " is left.";
+  std::string text = fmt::format("With {} {} ", fit.what, *fit.beyond);
+  const auto needs = [&](Bytes bytes, const char* purpose) {
+    text +=
+        fmt::format("the job needs {}{}, {} too much.", amounts(bytes), purpose, amounts(bytes - report.gpu.memory));
+  };
+  if (binding->book == "active") {
+    needs(report.peak.active, " for tensors alone");
+  } else if (binding->book == "reserved") {
+    needs(report.peak.reserved, " for the allocator's segments alone");
+  } else if (binding->book == "device") {
+    needs(report.peak.device, "");
   } else {
-    const bool is_active = binding->book == "active";
-    const Bytes bytes = is_active                     ? report.peak.active
-                        : binding->book == "reserved" ? report.peak.reserved
-                                                      : report.peak.device;
-    text = "With " + beyond + " the job needs " + amounts(bytes) +
-           (is_active                     ? " for tensors alone, "
-            : binding->book == "reserved" ? " for the allocator's segments alone, "
-                                          : ", ") +
-           amounts(bytes - report.gpu.memory) + " too much.";
+    text += report.oom ? "memory runs out, although no book exceeds the card if it is larger."
+                       : fmt::format("less than the reserve of {} is left.", amounts(report.verdict.reserve));
   }
   text += " Peak: " + peak_moment(report.peak) + ".";
   if (!binding->category.empty()) {
-    text += (fit.at_limit ? " Largest increase: " : " Largest part: ") + binding->category + ", " +
-            (fit.at_limit ? "+" : "") + amounts(binding->category_bytes) + ".";
+    text += fmt::format(fmt::runtime(fit.at_limit ? " Largest increase: {}, +{}." : " Largest part: {}, {}."),
+                        binding->category, amounts(binding->category_bytes));
   }
   return "  " + wrapped(text, kLineWidth - 2, "  ") + "\n";
 }
@@ -91,12 +92,10 @@ std::string side_by_side(const Fit& fit, const Amounts& amounts) {
 
 std::string tried(const Fit& fit) {
   if (fit.probes.empty()) return "";
-  std::string text = "Tried:";
-  for (const FitProbe& probe : fit.probes) {
-    text += (&probe == &fit.probes.front() ? " " : ", ") + std::to_string(probe.value) +
-            (probe.fits ? " fits" : " does not");
-  }
-  return "\n  " + wrapped(text, 118, "  ") + "\n";
+  std::vector<std::string> probes;
+  for (const FitProbe& probe : fit.probes)
+    probes.push_back(fmt::format("{} {}", probe.value, probe.fits ? "fits" : "does not"));
+  return "\n  " + wrapped(fmt::format("Tried: {}", fmt::join(probes, ", ")), kLineWidth - 2, "  ") + "\n";
 }
 
 }  // namespace

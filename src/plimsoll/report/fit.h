@@ -29,6 +29,8 @@ struct Fit {
   /// The next value, which does not fit, and the job there. Absent where the search ended before it met one.
   std::optional<std::int64_t> beyond;
   std::optional<Report> at_beyond;
+  std::int64_t step = 1;         ///< Only multiples of it were tried near the limit.
+  bool is_models_limit = false;  ///< The model itself allows nothing larger than `limit`.
   std::vector<FitProbe> probes;  ///< In the order in which they were tried.
   std::string note;              ///< What a reader must know of the search; may be empty.
 };

@@ -1,5 +1,7 @@
 #include "plimsoll/report/json_value.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -28,7 +30,7 @@ std::string found(const Json& value) {
 /// Looks only at brackets and commas. The parser checks the rest.
 void refuse_hostile(std::string_view text, const std::string& origin) {
   if (text.size() > kMostDocumentBytes) {
-    throw FormatError(origin + ": larger than " + std::to_string(kMostDocumentBytes >> 20) + " MiB: no report is");
+    throw FormatError(fmt::format("{}: larger than {} MiB: no report is", origin, kMostDocumentBytes >> 20));
   }
   std::vector<std::size_t> commas;  // of each open bracket
   std::size_t values = 0;
@@ -43,7 +45,7 @@ void refuse_hostile(std::string_view text, const std::string& origin) {
     if (c == '"') in_string = true;
     if (c == '{' || c == '[') {
       if (commas.size() == kDeepest) {
-        throw FormatError(origin + ": nested deeper than " + std::to_string(kDeepest) + " levels: no report is");
+        throw FormatError(fmt::format("{}: nested deeper than {} levels: no report is", origin, kDeepest));
       }
       // Only objects have a limit.
       commas.push_back(c == '{' ? 1 : 0);
@@ -53,12 +55,11 @@ void refuse_hostile(std::string_view text, const std::string& origin) {
     if (c != ',') continue;
     ++values;
     if (!commas.empty() && commas.back() > 0 && ++commas.back() > kMostNames) {
-      throw FormatError(origin + ": an object has more than " + std::to_string(kMostNames) +
-                        " fields: no report's has");
+      throw FormatError(fmt::format("{}: an object has more than {} fields: no report's has", origin, kMostNames));
     }
   }
   if (values > kMostValues) {
-    throw FormatError(origin + ": more than " + std::to_string(kMostValues) + " values: no report has as many");
+    throw FormatError(fmt::format("{}: more than {} values: no report has as many", origin, kMostValues));
   }
 }
 
@@ -85,7 +86,8 @@ void JsonValue::fail(const std::string& what) const {
   const JsonValue* document = this;
   while (document->parent_ != nullptr) document = document->parent_;
   const std::string field = path();
-  throw FormatError(document->name_ + ": " + (field.empty() ? "the document" : "field '" + field + "'") + " " + what);
+  const std::string subject = field.empty() ? "the document" : "field '" + field + "'";
+  throw FormatError(fmt::format("{}: {} {}", document->name_, subject, what));
 }
 
 void JsonValue::mismatch(const std::string& expected) const {

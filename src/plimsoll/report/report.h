@@ -193,10 +193,11 @@ struct Verdict {
   Outcome outcome = Outcome::kNotRun;
   /// It fits, and less is left than the estimates' share, or the caching allocator had to flush its cache.
   bool only_just = false;
-  std::optional<std::int64_t> spare;  ///< Memory that the device book leaves; below zero: by which it exceeds the card.
-  Bytes estimated = 0;                ///< The part of the device book that the GPU's profile estimates.
-  Bytes reserve = 0;                  ///< Memory that the user holds back.
-  std::string sentence;
+  std::optional<std::int64_t> spare =
+      {};               ///< Memory that the device book leaves; below zero: by which it exceeds the card.
+  Bytes estimated = 0;  ///< The part of the device book that the GPU's profile estimates.
+  Bytes reserve = 0;    ///< Memory that the user holds back.
+  std::string sentence = {};
 };
 
 struct Report {

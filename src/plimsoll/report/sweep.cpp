@@ -1,24 +1,15 @@
 #include "plimsoll/report/sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
-#include "plimsoll/report/text/peak_tables.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
 namespace {
-
-constexpr std::size_t kLongestError = 60;
-
-/// A message short enough for a table. The whole one is in the JSON.
-std::string error_excerpt(const std::string& error) {
-  const std::string line = first_line(error);
-  if (line.size() <= kLongestError) return line;
-  std::size_t end = kLongestError - 3;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
-  return line.substr(0, end) + "...";
-}
 
 std::string summary(const Sweep& sweep, Colour colour) {
   std::size_t fitting = 0;
@@ -27,27 +18,25 @@ std::string summary(const Sweep& sweep, Colour colour) {
     if (!row.result) ++failed;
     if (row.result && row.result->fits() == true) ++fitting;
   }
-  const std::string of = " of " + counted(sweep.rows.size(), "combination");
-  std::string text;
-  if (fitting > 0) {
-    text = paint("Fits:", Ink::kGood, colour) + " " + std::to_string(fitting) + of;
-  } else if (failed < sweep.rows.size()) {
-    text = paint("Does not fit:", Ink::kBad, colour) + " none" + of;
-  } else {
-    text = paint("No verdict:", Ink::kWarning, colour) + " none" + of;
+  const bool none_ran = failed == sweep.rows.size();
+  const std::string verdict = fitting > 0 ? paint("Fits:", Ink::kGood, colour)
+                              : none_ran  ? paint("No verdict:", Ink::kWarning, colour)
+                                          : paint("Does not fit:", Ink::kBad, colour);
+  std::string text = fmt::format("{} {} of {} of {}", verdict, fitting > 0 ? std::to_string(fitting) : "none",
+                                 counted(sweep.rows.size(), "combination"), sweep.model);
+  if (!sweep.varies_card()) text += fmt::format(" ({}, {})", sweep.gpu.name, format_bytes(sweep.gpu.memory));
+  if (none_ran && failed > 0) {
+    text += " could be run. The first error: " + first_line(sweep.rows.front().error);
+  } else if (failed > 0) {
+    text += fmt::format(", {} could not be run", failed);
   }
-  text += " of " + sweep.model;
-  if (!sweep.varies_card()) text += " (" + sweep.gpu.name + ", " + format_bytes(sweep.gpu.memory) + ")";
-  if (failed == sweep.rows.size() && failed > 0) {
-    return text + " could be run. The first error: " + first_line(sweep.rows.front().error) + "\n";
-  }
-  return text + (failed > 0 ? ", " + std::to_string(failed) + " could not be run" : "") + "\n";
+  return text + "\n";
 }
 
 std::vector<std::string> cells_of(const SweepRow& row, const Amounts& amounts) {
   std::vector<std::string> cells = row.values;
   if (!row.result) {
-    cells.insert(cells.end(), {"error", "", "", "", "", error_excerpt(row.error)});
+    cells.insert(cells.end(), {"error", "", "", "", "", excerpt(first_line(row.error), 60)});
     return cells;
   }
   const Report& report = *row.result;
@@ -108,19 +97,8 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
     for (std::size_t i = 0; i < std::min(sweep.axes.size(), row.values.size()); ++i) {
       line.job.emplace_back(sweep.axes[i], typed(row.values[i]));
     }
-    line.error = row.error;
-    if (!row.result) continue;
-    const Report& report = *row.result;
-    line.verdict = report.verdict;
-    line.active = report.peak.active;
-    line.reserved = report.peak.reserved;
-    line.device = report.peak.device;
-    line.memory = report.gpu.memory;
-    line.step = report.peak.step;
-    line.phase = report.peak.phase;
-    line.module = report.peak.module;
-    line.alloc_retries = report.alloc_retries;
-    line.error.clear();
+    if (row.result) line.result = &*row.result;
+    if (!row.result) line.error = row.error;
   }
   return lines;
 }

@@ -29,19 +29,11 @@ struct Sweep {
 /// A table, and before it how many fit.
 std::string to_text(const Sweep& sweep, const TextOptions& options = {});
 
-/// A row as the document and the CSV have it. The values are absent if the job could not be run.
+/// A row as the document and the CSV have it.
 struct SweepLine {
-  JobValues job;  ///< The values of the axes: numbers, true and false have their type.
-  Verdict verdict;
-  std::optional<Bytes> active;
-  std::optional<Bytes> reserved;
-  std::optional<Bytes> device;
-  std::optional<Bytes> memory;
-  std::optional<std::int64_t> step;
-  std::string phase;
-  std::string module;
-  std::optional<std::uint64_t> alloc_retries;
-  std::string error;
+  JobValues job;                   ///< The values of the axes: numbers, true and false have their type.
+  const Report* result = nullptr;  ///< Null if the job could not be run.
+  std::string error = {};
 };
 
 std::vector<SweepLine> lines_of(const Sweep& sweep);

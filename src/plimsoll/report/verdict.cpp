@@ -1,6 +1,7 @@
 #include "plimsoll/report/verdict.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cctype>
 #include <cstring>
 
@@ -19,40 +20,38 @@ std::string with_article(const std::string& name) {
 
 std::string ran_out(const Report& report, const Amounts& amounts) {
   const OutOfMemory& oom = *report.oom;
-  std::string text = "Memory ran out ";
-  if (!oom.step && oom.phase.empty()) {
-    text += "while the model was built";
-  } else {
-    text += (oom.step ? "in " : "") + moment(oom.step, oom.phase);
-  }
-  if (!oom.module.empty()) text += ", in module " + oom.module;
-  text += ": ";
-  text += oom.requested == 0 ? first_line(oom.message) : amounts(oom.requested) + " requested";
-  text += ", " + amounts(oom.device_free) + " free";
-  if (oom.device_total < report.gpu.memory)
-    text += " of the " + amounts(oom.device_total) + " that the job allows itself";
-  return text + " (" + amounts(oom.active) + " active, " + amounts(oom.reserved) + " reserved).";
+  const bool in_setup = !oom.step && oom.phase.empty();
+  return fmt::format("Memory ran out {}{}: {}, {} free{} ({} active, {} reserved).",
+                     in_setup ? "while the model was built" : (oom.step ? "in " : "") + moment(oom.step, oom.phase),
+                     oom.module.empty() ? "" : ", in module " + oom.module,
+                     oom.requested == 0 ? first_line(oom.message) : amounts(oom.requested) + " requested",
+                     amounts(oom.device_free),
+                     oom.device_total < report.gpu.memory
+                         ? fmt::format(" of the {} that the job allows itself", amounts(oom.device_total))
+                         : "",
+                     amounts(oom.active), amounts(oom.reserved));
+}
+
+std::int64_t left_on_card(const Report& report) {
+  return static_cast<std::int64_t>(report.gpu.memory) - static_cast<std::int64_t>(report.peak.device);
 }
 
 Verdict of_planned(const Report& report) {
-  Verdict verdict;
-  verdict.fits = !report.oom;
-  verdict.outcome = report.oom ? Outcome::kOutOfMemory : Outcome::kFits;
-  verdict.spare = static_cast<std::int64_t>(report.gpu.memory) - static_cast<std::int64_t>(report.peak.device);
-  return verdict;
+  return {.fits = !report.oom,
+          .outcome = report.oom ? Outcome::kOutOfMemory : Outcome::kFits,
+          .spare = left_on_card(report)};
 }
 
 Verdict of_script(const Report& report, const ScriptRun& run) {
-  Verdict verdict;
   if (report.oom) {
-    verdict.fits = false;
-    verdict.outcome = Outcome::kOutOfMemory;
+    Verdict verdict{.fits = false, .outcome = Outcome::kOutOfMemory};
     // The run was not repeated on a larger card: only the missing part of one allocation is known.
     if (report.oom->requested > report.oom->device_free) {
       verdict.spare = -static_cast<std::int64_t>(report.oom->requested - report.oom->device_free);
     }
     return verdict;
   }
+  Verdict verdict;
   const bool ended_well = run.exit_code == 0 && !run.signal;
   verdict.outcome = run.signal           ? Outcome::kStopped
                     : !ended_well        ? Outcome::kScriptFailed
@@ -60,7 +59,7 @@ Verdict of_script(const Report& report, const ScriptRun& run) {
                                          : Outcome::kFits;
   if (run.processes == 0 || (!run.complete && !ended_well)) return verdict;
   verdict.fits = true;
-  verdict.spare = static_cast<std::int64_t>(report.gpu.memory) - static_cast<std::int64_t>(report.peak.device);
+  verdict.spare = left_on_card(report);
   return verdict;
 }
 
@@ -68,14 +67,12 @@ Verdict of_script(const Report& report, const ScriptRun& run) {
 std::string how_it_ended(const ScriptRun& run) {
   if (run.signal) {
     const char* name = sigabbrev_np(static_cast<int>(*run.signal));
-    return "the script was stopped (" + (name != nullptr ? "SIG" + std::string(name) : std::to_string(*run.signal)) +
-           ")";
+    return fmt::format("the script was stopped ({}{})", name != nullptr ? "SIG" : "",
+                       name != nullptr ? name : std::to_string(*run.signal));
   }
-  if (run.error) {
-    return "the script failed with " + run.error->type +
-           (run.error->message.empty() ? "" : ": " + first_line(run.error->message));
-  }
-  return "the script ended with exit code " + std::to_string(run.exit_code);
+  if (!run.error) return fmt::format("the script ended with exit code {}", run.exit_code);
+  const std::string message = first_line(run.error->message);
+  return fmt::format("the script failed with {}{}{}", run.error->type, message.empty() ? "" : ": ", message);
 }
 
 std::string capitalised(std::string text) {
@@ -84,41 +81,41 @@ std::string capitalised(std::string text) {
 }
 
 std::string usage(const Report& report, const Verdict& verdict, const Amounts& amounts) {
-  return part_of(report.peak.device, report.gpu.memory, amounts) + " used on " + with_article(report.gpu.name) + ", " +
-         spare_words(verdict, amounts);
+  return fmt::format("{} used on {}, {}", part_of(report.peak.device, report.gpu.memory, amounts),
+                     with_article(report.gpu.name), spare_words(verdict, amounts));
 }
 
 std::string does_not_fit(const Report& report, const Verdict& verdict, const Amounts& amounts) {
-  const std::string card = amounts(report.gpu.memory);
   if (verdict.outcome == Outcome::kTooLittleLeft) {
-    return usage(report, verdict, amounts) + ", less than the reserve of " + amounts(verdict.reserve) + ".";
+    return fmt::format("{}, less than the reserve of {}.", usage(report, verdict, amounts), amounts(verdict.reserve));
   }
+  const Gpu& gpu = report.gpu;
+  const Bytes device = report.peak.device;
   if (report.planned() != nullptr) {
-    const std::string has = ", the " + report.gpu.name + " has " + card + ".";
-    if (report.is_cut_short()) return "needs more than " + amounts(report.peak.device) + has;
-    // With enough room the allocator takes more than the least that would do.
-    if (report.peak.device > report.gpu.memory) return "needs " + amounts(report.peak.device) + has;
-    return "memory ran out, although the job uses only " + part_of(report.peak.device, report.gpu.memory, amounts) +
-           " on a larger card than the " + report.gpu.name + ".";
+    if (report.is_cut_short() || device > gpu.memory) {
+      return fmt::format("needs {}{}, the {} has {}.", report.is_cut_short() ? "more than " : "", amounts(device),
+                         gpu.name, amounts(gpu.memory));
+    }
+    // Near the end of a card the allocator may need more than it takes if there is enough room.
+    return fmt::format("memory ran out, although the job uses only {} on a larger card than the {}.",
+                       part_of(device, gpu.memory, amounts), gpu.name);
   }
   const OutOfMemory& oom = *report.oom;
-  if (oom.requested == 0) return first_line(oom.message) + " (" + report.gpu.name + ").";
-  std::string text = "an allocation of " + amounts(oom.requested) + " failed, with " + amounts(oom.device_free);
-  if (oom.device_total < report.gpu.memory) {
-    text += " free of the " + amounts(oom.device_total) + " that the script allows itself";
-  } else {
-    text += " of " + amounts(oom.device_total) + " free";
-  }
-  text += " on the " + report.gpu.name;
-  return text + (oom.requested <= oom.device_free ? "; the free memory is in pieces that are too small." : ".");
+  if (oom.requested == 0) return fmt::format("{} ({}).", first_line(oom.message), gpu.name);
+  return fmt::format(
+      fmt::runtime(oom.device_total < gpu.memory
+                       ? "an allocation of {} failed, with {} free of the {} that the script allows itself on the {}{}"
+                       : "an allocation of {} failed, with {} of {} free on the {}{}"),
+      amounts(oom.requested), amounts(oom.device_free), amounts(oom.device_total), gpu.name,
+      oom.requested <= oom.device_free ? "; the free memory is in pieces that are too small." : ".");
 }
 
 std::string no_verdict(const Report& report, const Verdict& verdict) {
   const ScriptRun* run = report.script();
   if (run == nullptr || verdict.outcome == Outcome::kNoVerdict) {
     if (run == nullptr || !run->complete) return "the script used no GPU.";
-    return std::string("the script used no GPU; it ") +
-           (report.torch.empty() ? "did not import torch." : "put no tensor on it.");
+    return report.torch.empty() ? "the script used no GPU; it did not import torch."
+                                : "the script used no GPU; it put no tensor on it.";
   }
   if (run->processes > 0) return how_it_ended(*run) + " between two steps, before the report was written.";
   return how_it_ended(*run) + (run->signal ? " before the report was written." : "; it had not used the GPU.");
@@ -132,11 +129,9 @@ std::string sentence_of(const Report& report, const Verdict& verdict, const Amou
                                                        : "Fits: ";
   text += usage(report, verdict, amounts) + ".";
   if (verdict.outcome != Outcome::kFits) text += " " + capitalised(how_it_ended(*report.script())) + ".";
-  if (report.alloc_retries > 0) {
-    text +=
-        " PyTorch had to flush its memory cache " + counted(report.alloc_retries, "time") + "; this slows training.";
-  }
-  return text;
+  if (report.alloc_retries == 0) return text;
+  return fmt::format("{} PyTorch had to flush its memory cache {}; this slows training.", text,
+                     counted(report.alloc_retries, "time"));
 }
 
 }  // namespace
@@ -194,21 +189,16 @@ std::string book_that_exceeds(const Peak& peak, Bytes card) {
 std::string exceeding_book(const Report& report, const Amounts& amounts) {
   const Peak& peak = report.peak;
   const std::string book = book_that_exceeds(peak, report.gpu.memory);
-  const std::string active = amounts(peak.active);
-  const std::string reserved = amounts(peak.reserved);
-  if (book == "active") {
-    return "The tensors alone (" + active + ") exceed the card; less fragmentation would not help.";
-  }
-  if (book == "reserved") {
-    return "The tensors (" + active + ") do not exceed the card, the allocator's segments (" + reserved +
-           ") do. The difference is gaps between tensors and cached memory.";
-  }
-  if (book == "device") {
-    return "The tensors (" + active + ") and the allocator's segments (" + reserved +
-           ") do not exceed the card. The CUDA context, NCCL and library handles add the rest.";
-  }
-  return "On a larger card the job needs less than this card has. Near the end of a card the allocator takes memory in "
-         "other pieces, and it found no piece that was large enough.";
+  const char* text = book == "active" ? "The tensors alone ({}) exceed the card; less fragmentation would not help."
+                     : book == "reserved"
+                         ? "The tensors ({}) do not exceed the card, the allocator's segments ({}) do. The difference "
+                           "is gaps between tensors and cached memory."
+                     : book == "device"
+                         ? "The tensors ({}) and the allocator's segments ({}) do not exceed the card. The CUDA "
+                           "context, NCCL and library handles add the rest."
+                         : "On a larger card the job needs less than this card has. Near the end of a card the "
+                           "allocator takes memory in other pieces, and it found no piece that was large enough.";
+  return fmt::format(fmt::runtime(text), amounts(peak.active), amounts(peak.reserved));
 }
 
 std::string why_it_does_not_fit(const Report& report, const Amounts& amounts) {

@@ -7,7 +7,7 @@
 #include "plimsoll/fsdp/fsdp_module.h"
 #include "plimsoll/nn/checkpoint/checkpoint.h"
 #include "plimsoll/nn/optim/sgd.h"
-#include "plimsoll/report/text/causes.h"
+#include "plimsoll/report/text/sections.h"
 #include "tracker/cuda/fsdp_row.h"
 
 namespace plimsoll::row {

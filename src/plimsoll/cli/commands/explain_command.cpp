@@ -6,7 +6,7 @@
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/cli/search/variants.h"
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/explanation.h"
+#include "plimsoll/report/text/sections.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -20,7 +20,7 @@ struct ExplainOptions {
 CommandShape explain_shape() {
   return job_command({.name = "explain",
                       .about = "Lists the causes of the peak, and how much each single change would save.",
-                      .options = {processes_flag(), units_flag(), json_flag(), quiet_flag()},
+                      .options = {processes_flag(), units_flag(), json_flag(), full_flag(), quiet_flag()},
                       .footer =
                           "Example:\n"
                           "  plimsoll explain llama3-8b --gpus 8 --batch 2\n\n"

@@ -111,6 +111,10 @@ int fit(const FitOptions& options, const Context& context) {
   }
   fit.model = read.job.model;
   fit.gpu = card_of(first, installation);
+  fit.step = field.step;
+  // Learned positions have an end, rotary ones have none.
+  fit.is_models_limit =
+      field.name == "seq-len" && !fit.beyond && model.rope_theta == 0 && fit.limit == std::int64_t{model.positions};
   fit.note = note_of(fit, field, model);
   write_document(options.report.json, [&] { return report::to_json(fit); }, streams);
   const bool aside = goes_to_stdout(options.report.json);

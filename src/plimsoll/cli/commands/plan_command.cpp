@@ -6,7 +6,7 @@
 #include "plimsoll/cli/grammar/common_flags.h"
 #include "plimsoll/cli/job_setup.h"
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {

@@ -16,7 +16,7 @@
 #include "plimsoll/job/fields.h"
 #include "plimsoll/job/worker_protocol.h"
 #include "plimsoll/report/document.h"
-#include "plimsoll/report/text/report_text.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::cli {

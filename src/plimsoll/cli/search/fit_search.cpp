@@ -183,7 +183,8 @@ FitField gpus(const FitRange& range, const job::Job& job, const architecture::Ar
   FitField field{.name = "gpus",
                  .candidates = {static_cast<std::int64_t>(values->size()),
                                 [values](std::int64_t place) { return values->at(static_cast<std::size_t>(place)); }},
-                 .note = ""};
+                 .note = "",
+                 .step = range.multiple.value_or(limit > kGpusOfNode ? kGpusOfNode : 1)};
   if (range.multiple) {
     field.note = fmt::format("Searched: multiples of {} GPUs up to {}", multiple, values->back());
   } else if (limit <= kGpusOfNode) {
@@ -203,7 +204,8 @@ FitField multiples(const FitRange& range, const job::Job& job, const architectur
   check_limit(limit, multiple);
   FitField field{.name = searched_field(range.search),
                  .candidates = {limit / multiple, [multiple](std::int64_t place) { return (place + 1) * multiple; }},
-                 .note = ""};
+                 .note = "",
+                 .step = multiple};
   const auto complaint_at = [&](std::int64_t place) {
     return complaint(job_with(job, field.name, field.candidates.value(place)), model);
   };

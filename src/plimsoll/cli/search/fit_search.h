@@ -61,6 +61,7 @@ struct FitField {
   std::string name;  ///< The setting: "batch".
   Candidates candidates;
   std::string note;
+  std::int64_t step = 1;  ///< Between the larger of the values.
 };
 
 /// "batch", "seq-len" or "gpus".

@@ -42,6 +42,13 @@ std::string moment(const std::optional<std::int64_t>& step, const std::string& p
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+std::string excerpt(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+  return text.substr(0, end) + "...";
+}
+
 std::string strip_control_chars(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';

@@ -45,6 +45,9 @@ std::string moment(const std::optional<std::int64_t>& step, const std::string& p
 /// A message of an exception may have pages; the JSON has all of it.
 std::string first_line(const std::string& text);
 
+/// At most `most` bytes of `text`, for a table; the JSON has all of it.
+std::string excerpt(const std::string& text, std::size_t most);
+
 /// `text` without control characters, which a terminal would obey: a document may come from others.
 std::string strip_control_chars(std::string text);
 

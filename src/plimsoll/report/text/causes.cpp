@@ -1,8 +1,7 @@
-#include "plimsoll/report/text/causes.h"
-
 #include <algorithm>
 
 #include "plimsoll/base/categories.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {

@@ -1,10 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
 #include "plimsoll/report/comparison.h"
-#include "plimsoll/report/text/amounts.h"
 #include "plimsoll/report/text/folded_names.h"
-#include "plimsoll/report/text/module_table.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
@@ -12,24 +13,17 @@ namespace {
 
 constexpr std::size_t kMostModules = 12;
 
-std::string words_of(const NamedReport& side) {
-  const std::optional<bool> fits = side.report.fits();
-  if (!fits) return "has no verdict";
-  return *fits ? "fits" : "does not fit";
-}
+std::string words_of(std::optional<bool> fits) { return !fits ? "has no verdict" : *fits ? "fits" : "does not fit"; }
 
 std::string headline(const Comparison& comparison, const Amounts& amounts, Colour colour) {
   const Bytes a = comparison.a.report.peak.device;
   const Bytes b = comparison.b.report.peak.device;
-  std::string text = "B takes ";
-  if (a == b) {
-    text += "as much as A on the device book: " + amounts(a);
-  } else {
-    text += amounts(std::max(a, b) - std::min(a, b)) + (a < b ? " more" : " less") +
-            " than A on the device book: " + amounts(b) + " instead of " + amounts(a);
-  }
-  const std::string verdicts = "A " + words_of(comparison.a) + ", B " + words_of(comparison.b);
+  const std::string text =
+      a == b ? fmt::format("B takes as much as A on the device book: {}", amounts(a))
+             : fmt::format("B takes {} {} than A on the device book: {} instead of {}",
+                           amounts(std::max(a, b) - std::min(a, b)), a < b ? "more" : "less", amounts(b), amounts(a));
   const std::optional<bool> fits = comparison.b.report.fits();
+  const std::string verdicts = fmt::format("A {}, B {}", words_of(comparison.a.report.fits()), words_of(fits));
   const Ink ink = fits == true ? Ink::kGood : fits == false ? Ink::kBad : Ink::kWarning;
   return text + "; " + paint(verdicts, ink, colour) + "\n";
 }
@@ -42,12 +36,13 @@ std::string unattributed(const Report& report) {
 std::string side(const char* letter, const NamedReport& side) {
   const Report& report = side.report;
   const PlannedJob* job = report.planned();
-  return std::string("  ") + letter + ": " + side.name + " (" +
-         (job != nullptr ? "plan of " + strip_control_chars(job->model.name) : "run") + " on " +
-         strip_control_chars(report.gpu.name) + ", " + format_bytes(report.gpu.memory) + ")\n" +
-         // A plan that does not fit is run again on a larger card; a script is not.
-         (job == nullptr && report.fits() != true ? "     its values end where the script ended\n" : "") +
-         (report.is_attributed() ? "" : unattributed(report));
+  // A plan that does not fit is run again on a larger card; a script is not.
+  const bool is_cut = job == nullptr && report.fits() != true;
+  return fmt::format("  {}: {} ({} on {}, {})\n{}{}", letter, side.name,
+                     job != nullptr ? "plan of " + strip_control_chars(job->model.name) : "run",
+                     strip_control_chars(report.gpu.name), format_bytes(report.gpu.memory),
+                     is_cut ? "     its values end where the script ended\n" : "",
+                     report.is_attributed() ? "" : unattributed(report));
 }
 
 std::string value_of(const JobValue& value) {
@@ -64,50 +59,29 @@ std::string setting_table(const Comparison& comparison) {
   return "\nSettings that differ\n" + table.render();
 }
 
-class ChangeTable {
- public:
-  ChangeTable(const std::string& what, const Amounts& amounts)
-      : amounts_(amounts),
-        table_({{what},
-                {"A", Align::kRight},
-                {"B", Align::kRight},
-                {"difference", Align::kRight},
-                {"of A", Align::kRight}}) {}
-
-  void add(const std::string& label, const BytesChange& change) {
+/// A table with a row for each change, under its title; "" without changes.
+std::string change_table(const std::vector<BytesChange>& changes, const std::string& what, const std::string& title,
+                         const Amounts& amounts) {
+  if (changes.empty()) return "";
+  Table table(
+      {{what}, {"A", Align::kRight}, {"B", Align::kRight}, {"difference", Align::kRight}, {"of A", Align::kRight}});
+  for (const BytesChange& change : changes) {
     const Bytes a = change.a.value_or(0);
     const Bytes b = change.b.value_or(0);
-    const double difference = static_cast<double>(b) - static_cast<double>(a);
-    table_.add({strip_control_chars(label), change.a ? amounts_(a) : "-", change.b ? amounts_(b) : "-",
-                amounts_.change(a, b),
-                a == 0 || a == b ? "" : decimal(100.0 * difference / static_cast<double>(a), "%+.1f %%")});
+    const double part = 100.0 * static_cast<double>(change.difference()) / static_cast<double>(a);
+    table.add({strip_control_chars(change.name), change.a ? amounts(a) : "-", change.b ? amounts(b) : "-",
+               amounts.change(a, b), a == 0 || a == b ? "" : decimal(part, "%+.1f %%")});
   }
-
-  std::string render(const std::string& title) const {
-    return table_.empty() ? "" : "\n" + title + "\n" + table_.render();
-  }
-
- private:
-  const Amounts& amounts_;
-  Table table_;
-};
-
-std::string all_changes(const std::vector<BytesChange>& changes, const std::string& what, const std::string& title,
-                        const Amounts& amounts) {
-  ChangeTable table(what, amounts);
-  for (const BytesChange& change : changes) table.add(change.name, change);
-  return table.render(title);
+  return "\n" + title + "\n" + table.render();
 }
 
 std::string category_table(const Comparison& comparison, const Amounts& amounts) {
   if (!comparison.categories) return "";
   std::vector<BytesChange> changed = *comparison.categories;
   const std::size_t same = std::erase_if(changed, [](const BytesChange& change) { return change.difference() == 0; });
-  std::string text = all_changes(changed, "category", "Categories at the peak", amounts);
-  if (same > 0 && !text.empty())
-    text +=
-        "  and " + std::to_string(same) + (same == 1 ? " category" : " categories") + " of which both have as much\n";
-  return text;
+  std::string text = change_table(changed, "category", "Categories at the peak", amounts);
+  if (same == 0 || text.empty()) return text;
+  return text + fmt::format("  and {} {} of which both have as much\n", same, same == 1 ? "category" : "categories");
 }
 
 std::string largest_modules(const Comparison& comparison, std::size_t depth, const Amounts& amounts) {
@@ -130,13 +104,13 @@ std::string largest_modules(const Comparison& comparison, std::size_t depth, con
   std::vector<FoldedRow> rows = folded(named);
   const auto size = [&](const FoldedRow& row) { return std::abs(changes[row.members.front()].difference()); };
   std::stable_sort(rows.begin(), rows.end(), [&](const FoldedRow& x, const FoldedRow& y) { return size(x) > size(y); });
-  ChangeTable table("module", amounts);
+  std::vector<BytesChange> largest;
   for (std::size_t i = 0; i < std::min(kMostModules, rows.size()); ++i) {
     const std::size_t count = rows[i].members.size();
-    table.add(rows[i].label + (count > 1 ? " \u00D7" + std::to_string(count) + ", each" : ""),
-              changes[rows[i].members.front()]);
+    largest.push_back(changes[rows[i].members.front()]);
+    largest.back().name = rows[i].label + (count > 1 ? fmt::format(" \u00D7{}, each", count) : "");
   }
-  std::string text = table.render("Modules that changed most at the peak");
+  std::string text = change_table(largest, "module", "Modules that changed most at the peak", amounts);
   if (rows.size() > kMostModules)
     text += "  and " + counted(rows.size() - kMostModules, "row") + " more; the JSON has them all\n";
   return text;
@@ -154,9 +128,9 @@ std::string to_text(const Comparison& comparison, const TextOptions& options) {
   } else if (!comparison.settings) {
     text += "  Settings are not compared: the report of a run does not have them.\n";
   }
-  return text + setting_table(comparison) + all_changes(comparison.books, "book", "The three books", amounts) +
+  return text + setting_table(comparison) + change_table(comparison.books, "book", "The three books", amounts) +
          category_table(comparison, amounts) +
-         all_changes(comparison.phases, "phase", "Active peaks by phase, the highest of all steps", amounts) +
+         change_table(comparison.phases, "phase", "Active peaks by phase, the highest of all steps", amounts) +
          largest_modules(comparison, options.depth, amounts);
 }
 

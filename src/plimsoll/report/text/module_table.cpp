@@ -1,9 +1,7 @@
-#include "plimsoll/report/text/module_table.h"
-
 #include <algorithm>
 
-#include "plimsoll/report/text/amounts.h"
 #include "plimsoll/report/text/folded_names.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/text/table.h"
 
 namespace plimsoll::report {
@@ -125,12 +123,12 @@ std::string module_table(const std::vector<ModuleRow>& modules, std::vector<Cate
   const auto is_folded = [](const Row& row) { return row.label.find("\u00D7") != std::string::npos; };
   if (left_out > 0) text += "  and " + counted(left_out, "row") + " more; the JSON has them all\n";
   const bool sharded = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.module->fsdp_unit; });
-  text += std::string("  ") + (sharded ? "* fully_shard was applied to it; " : "") +
-          "highest: the maximum of the card's active book while the module ran\n";
+  text += std::string("  ") + (sharded ? "* = an FSDP unit. " : "") +
+          "'highest' = the peak of the whole GPU while the module ran.\n";
   if (std::any_of(rows.begin(), rows.end(), is_folded)) {
     text +=
-        "  \u00D7N: N identical modules, but for the allocator's rounding. Values are for the first; 'highest' is the "
-        "maximum over all\n";
+        "  \u00D7N = N equal modules (apart from rounding). Numbers are for the first; 'highest' is the largest of "
+        "all.\n";
   }
   return text;
 }

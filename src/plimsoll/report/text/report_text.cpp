@@ -1,35 +1,20 @@
-#include "plimsoll/report/text/report_text.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "plimsoll/report/text/amounts.h"
-#include "plimsoll/report/text/causes.h"
-#include "plimsoll/report/text/module_table.h"
-#include "plimsoll/report/text/peak_tables.h"
-#include "plimsoll/report/text/short_report.h"
-#include "plimsoll/report/text/step_rows.h"
-#include "plimsoll/report/text/subject.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
 namespace {
 
-/// A line of source, short enough for a table. The JSON has all of it.
-std::string code_excerpt(const std::string& code) {
-  constexpr std::size_t kLongest = 80;
-  if (code.size() <= kLongest) return code;
-  std::size_t end = kLongest - 3;
-  while (end > 0 && (static_cast<unsigned char>(code[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
-  return code.substr(0, end) + "...";
-}
+std::string code_excerpt(const CodeLine& where) { return excerpt(where.code, 80); }
 
 std::string place(const CodeLine& where) {
   if (where.file.empty()) return "(not from a line of Python)";
   std::string text = where.file + (where.line ? ":" + std::to_string(*where.line) : "");
   return where.function.empty() ? text : text + " " + where.function;
 }
-
-std::string heading(const std::string& text, Colour colour) { return "\n" + paint(text, Ink::kWarning, colour) + " "; }
 
 /// The tables of a report, with its options.
 class FullReport {
@@ -44,20 +29,23 @@ class FullReport {
     if (run != nullptr && run->processes == 0) return text;
     if (!options_.full) return short_text(report_, options_);
     if (run == nullptr) text += why_it_does_not_fit(report_, amounts_);
-    text += subject_lines(report_) + "\n" + books() + peak() +
-            step_table(step_rows(report_.before_steps, report_.steps, report_.after_steps), amounts_) +
+    text += subject_lines(report_) + "\n" + books() + peak() + step_table(step_rows(report_), amounts_) +
             module_table(report_.modules, report_.peak.categories, options_.depth, amounts_);
     if (options_.explain) text += causes();
     return text + (run != nullptr ? of_script(*run) : of_job(*report_.planned()));
   }
 
  private:
+  std::string warned(const std::string& word, const std::string& text) const {
+    return fmt::format("\n{} {}\n", paint(word, Ink::kWarning, options_.colour), text);
+  }
+
   std::string books() const {
     std::string text = books_table(report_.peak, report_.gpu.memory, amounts_);
     if (report_.script() == nullptr) return text;
     for (const OtherDevice& other : report_.script()->other_devices) {
-      text += "  The script used device " + std::to_string(other.device) + " too: " + amounts_(other.reserved_peak) +
-              " reserved.\n";
+      text +=
+          fmt::format("  The script used device {} too: {} reserved.\n", other.device, amounts_(other.reserved_peak));
     }
     return text;
   }
@@ -76,12 +64,11 @@ class FullReport {
   std::string of_job(const PlannedJob& job) const {
     std::string text;
     if (job.host > 0) {  // Else nothing is offloaded.
-      text += "\nHost memory: " + amounts_(job.host) + " at its peak";
-      if (report_.host_pinned > 0) text += ", " + amounts_(report_.host_pinned) + " of it pinned";
-      text += "\n";
+      const std::string pinned =
+          report_.host_pinned > 0 ? fmt::format(", {} of it pinned", amounts_(report_.host_pinned)) : "";
+      text += fmt::format("\nHost memory: {} at its peak{}\n", amounts_(job.host), pinned);
     }
-    for (const std::string& note : job.notes)
-      text += heading("note:", options_.colour) + wrapped(note, 114, "  ") + "\n";
+    for (const std::string& note : job.notes) text += warned("note:", wrapped(note, 114, "  "));
     return text;
   }
 
@@ -91,19 +78,18 @@ class FullReport {
       text += "\nLargest live allocations at the peak, by line of code\n" + allocations(run.top, run.top_total);
     }
     text += read_backs(run);
-    if (report_.host_pinned > 0) text += "\nPinned host memory: " + amounts_(report_.host_pinned) + " at its peak\n";
+    if (report_.host_pinned > 0) {
+      text += fmt::format("\nPinned host memory: {} at its peak\n", amounts_(report_.host_pinned));
+    }
     if (run.ooms_handled > 0) {
-      text += "\nThe script caught " + counted(run.ooms_handled, "out-of-memory error") + "\n";
+      text += fmt::format("\nThe script caught {}\n", counted(run.ooms_handled, "out-of-memory error"));
     }
     for (const std::string& defect : run.defects) {
-      text += heading("warning:", options_.colour) + "part of this report is missing: " + first_line(defect) + "\n";
+      text += warned("warning:", "part of this report is missing: " + first_line(defect));
     }
-    if (!run.unpretended.empty()) {
-      text += heading("warning:", options_.colour) + "the script called functions that are not simulated yet:";
-      for (const std::string& name : run.unpretended) text += " " + name;
-      text += "\n";
-    }
-    return text;
+    if (run.unpretended.empty()) return text;
+    const std::string names = fmt::format("{}", fmt::join(run.unpretended, " "));
+    return text + warned("warning:", "the script called functions that are not simulated yet: " + names);
   }
 
   std::string allocations(const std::vector<LiveAllocations>& live, Bytes total) const {
@@ -111,7 +97,7 @@ class FullReport {
     for (std::size_t i = 0; i < std::min(options_.top, live.size()); ++i) {
       const LiveAllocations& entry = live[i];
       table.add({amounts_(entry.bytes), share(entry.bytes, total), std::to_string(entry.count), place(entry.where),
-                 code_excerpt(entry.where.code)});
+                 code_excerpt(entry.where)});
     }
     return table.render();
   }
@@ -119,36 +105,37 @@ class FullReport {
   std::string memory_failure(const ScriptRun& run, const OutOfMemory& oom) const {
     const std::string outside =
         run.finished_steps == 0 ? "before the first step" : "after step " + std::to_string(run.finished_steps - 1);
-    std::string text = "\nWhere memory ran out\n  " + amounts_(oom.requested) + " requested, " +
-                       (oom.step ? "in " : "") + moment(oom.step, oom.phase, outside) + ", at " + place(oom.where) +
-                       "\n";
-    if (!oom.where.code.empty()) text += "    " + oom.where.code + "\n";
-    text += "  " + amounts_(oom.active) + " active, " + amounts_(oom.reserved) + " reserved, " +
-            amounts_(oom.device_free) + " free on the device\n";
     const DeviceParts parts = oom.device_parts.value_or(DeviceParts{});
-    text += "  The device held " + amounts_(parts.segments) + " of segments, " + amounts_(parts.context) +
-            " of context, " + amounts_(parts.nccl) + " of NCCL, " + amounts_(parts.handles) + " of handles\n";
+    std::string text = fmt::format(
+        "\nWhere memory ran out\n  {} requested, {}{}, at {}\n{}"
+        "  {} active, {} reserved, {} free on the device\n"
+        "  The device held {} of segments, {} of context, {} of NCCL, {} of handles\n",
+        amounts_(oom.requested), oom.step ? "in " : "", moment(oom.step, oom.phase, outside), place(oom.where),
+        oom.where.code.empty() ? "" : "    " + oom.where.code + "\n", amounts_(oom.active), amounts_(oom.reserved),
+        amounts_(oom.device_free), amounts_(parts.segments), amounts_(parts.context), amounts_(parts.nccl),
+        amounts_(parts.handles));
     if (!oom.alive.empty()) text += "  Live allocations, by line of code\n" + allocations(oom.alive, oom.active);
     return text;
   }
 
   std::string read_backs(const ScriptRun& run) const {
     if (run.read_backs == 0) return "";
-    std::string text = "\n" + counted(run.read_backs, "value read-back") + " from the device gave zeros\n";
     Table table({{"count", Align::kRight}, {"bytes", Align::kRight}, {"line"}, {"op"}, {"code"}});
     std::string warnings;
     for (std::size_t i = 0; i < run.read_back_lines.size(); ++i) {
       const ReadBack& entry = run.read_back_lines[i];
       if (i < options_.top) {
         table.add({std::to_string(entry.count), amounts_(entry.bytes), place(entry.where), entry.op,
-                   code_excerpt(entry.where.code)});
+                   code_excerpt(entry.where)});
       }
       if (!entry.decided_shape) continue;
-      warnings += "  " + paint("warning:", Ink::kWarning, options_.colour) + " a value read at " + place(entry.where) +
-                  (entry.op.empty() ? "" : " (" + entry.op + ")") +
-                  " decided a shape; the memory after it may differ on a real GPU\n";
+      warnings +=
+          fmt::format("  {} a value read at {}{} decided a shape; the memory after it may differ on a real GPU\n",
+                      paint("warning:", Ink::kWarning, options_.colour), place(entry.where),
+                      entry.op.empty() ? "" : " (" + entry.op + ")");
     }
-    return text + (table.empty() ? "" : table.render()) + warnings;
+    return fmt::format("\n{} from the device gave zeros\n{}{}", counted(run.read_backs, "value read-back"),
+                       table.empty() ? "" : table.render(), warnings);
   }
 
   const Report& report_;

@@ -1,10 +1,10 @@
-#include "plimsoll/report/text/short_report.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
-#include "plimsoll/report/text/subject.h"
+#include "plimsoll/report/text/sections.h"
 #include "plimsoll/report/verdict.h"
 
 namespace plimsoll::report {
@@ -81,12 +81,10 @@ std::string bars(const Report& report, const TextOptions& options, std::size_t m
 
 std::string memory_failure(const Report& report, const Amounts& amounts) {
   const OutOfMemory& oom = *report.oom;
-  std::string text = "Memory ran out";
-  if (!oom.where.file.empty()) {
-    text += " at " + oom.where.file + (oom.where.line ? ":" + std::to_string(*oom.where.line) : "");
-  }
-  text += ", " + moment(oom.step, oom.phase, "outside of the steps");
-  return indented(text + ": " + amounts(oom.active) + " active, " + amounts(oom.reserved) + " reserved.");
+  const std::string line = oom.where.line ? fmt::format(":{}", *oom.where.line) : "";
+  return indented(fmt::format(
+      "Memory ran out{}, {}: {} active, {} reserved.", oom.where.file.empty() ? "" : " at " + oom.where.file + line,
+      moment(oom.step, oom.phase, "outside of the steps"), amounts(oom.active), amounts(oom.reserved)));
 }
 
 std::string warnings(const Report& report, Colour colour) {

@@ -1,8 +1,8 @@
-#include "plimsoll/report/text/subject.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "plimsoll/report/text/amounts.h"
+#include "plimsoll/report/text/sections.h"
 
 namespace plimsoll::report {
 namespace {
@@ -18,13 +18,19 @@ std::int64_t whole_of(const PlannedJob& job, std::string_view name, std::int64_t
   return whole == nullptr ? otherwise : *whole;
 }
 
+/// Adds a part of a list, if it is known.
+auto adds_to(std::string& text) {
+  return [&text](const std::string& what, const std::string& value) {
+    if (!value.empty()) text += ", " + what + value;
+  };
+}
+
 std::string gpus(const PlannedJob& job) {
   const std::int64_t count = whole_of(job, "gpus", 0);
   if (count <= 0) return "";
   const std::int64_t replicas = whole_of(job, "replicas", 1);
-  std::string text = counted(static_cast<std::uint64_t>(count), "GPU");
-  if (replicas > 1) text += " (" + std::to_string(replicas) + " replicas of " + std::to_string(count / replicas) + ")";
-  return text;
+  const std::string text = counted(static_cast<std::uint64_t>(count), "GPU");
+  return replicas > 1 ? fmt::format("{} ({} replicas of {})", text, replicas, count / replicas) : text;
 }
 
 std::string precision(const PlannedJob& job) {
@@ -39,13 +45,12 @@ std::string precision(const PlannedJob& job) {
 }
 
 std::string lines_of_job(const Report& report, const PlannedJob& job) {
-  std::string text = job.model.name + ": " + parameter_count(job.model.parameters) + " parameters";
-  if (job.model.active_parameters != 0 && job.model.active_parameters != job.model.parameters) {
-    text += " (" + parameter_count(job.model.active_parameters) + " for each token)";
+  const Model& model = job.model;
+  std::string text = fmt::format("{}: {} parameters", model.name, parameter_count(model.parameters));
+  if (model.active_parameters != 0 && model.active_parameters != model.parameters) {
+    text += fmt::format(" ({} for each token)", parameter_count(model.active_parameters));
   }
-  const auto add = [&](const std::string& what, const std::string& value) {
-    if (!value.empty()) text += ", " + what + value;
-  };
+  const auto add = adds_to(text);
   add("", gpus(job));
   add("batch ", text_of(job, "batch"));
   add("sequence ", text_of(job, "seq_len"));
@@ -62,16 +67,20 @@ std::string lines_of_job(const Report& report, const PlannedJob& job) {
   return "  " + wrapped(text, kLineWidth - 2, "  ") + "\n";
 }
 
+std::string script_and_rank(const ScriptRun& run) {
+  return fmt::format("{}, rank {} of {}", run.script.empty() ? "script" : run.script, run.rank, run.world_size);
+}
+
 std::string lines_of_script(const Report& report, const ScriptRun& run) {
-  std::string text = "  " + (run.script.empty() ? std::string("script") : run.script) + ", rank " +
-                     std::to_string(run.rank) + " of " + std::to_string(run.world_size);
-  if (!report.torch.empty()) text += ", torch " + report.torch;
-  if (!run.python.empty()) text += ", Python " + run.python;
-  text += ", " + counted(run.finished_steps, "finished step");
+  std::string text = "  " + script_and_rank(run);
+  const auto add = adds_to(text);
+  add("torch ", report.torch);
+  add("Python ", run.python);
+  add("", counted(run.finished_steps, "finished step"));
   if (run.stopped_after_steps) text += " (stopped then, as requested)";
-  text += ", " + decimal(report.seconds, "%.1f s") + "\n";
+  add("", decimal(report.seconds, "%.1f s") + "\n");
   if (run.processes > 1) {
-    text += "  " + std::to_string(run.processes) + " processes used a GPU; this is the one with the highest peak\n";
+    text += fmt::format("  {} processes used a GPU; this is the one with the highest peak\n", run.processes);
   }
   if (!run.complete)
     text += "  the record ends with the last finished step: the process could not write its last one\n";
@@ -103,15 +112,13 @@ std::string subject_lines(const Report& report) {
 
 std::string subject_line(const Report& report) {
   if (const ScriptRun* run = report.script()) {
-    return (run->script.empty() ? std::string("script") : run->script) + ", rank " + std::to_string(run->rank) +
-           " of " + std::to_string(run->world_size) + ", " + counted(run->finished_steps, "finished step") +
-           (report.torch.empty() ? "" : ", torch " + report.torch);
+    std::string text = script_and_rank(*run) + ", " + counted(run->finished_steps, "finished step");
+    adds_to(text)("torch ", report.torch);
+    return text;
   }
   const PlannedJob& job = *report.planned();
   std::string text = job.model.name;
-  const auto add = [&](const std::string& what, const std::string& value) {
-    if (!value.empty()) text += ", " + what + value;
-  };
+  const auto add = adds_to(text);
   add("", gpus(job));
   add("batch ", text_of(job, "batch"));
   add("sequence ", text_of(job, "seq_len"));

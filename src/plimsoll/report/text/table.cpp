@@ -1,6 +1,7 @@
 #include "plimsoll/report/text/table.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "plimsoll/base/errors.h"
@@ -53,22 +54,8 @@ std::string Table::render(const std::string& indent) const {
 
 std::string paint(const std::string& text, Ink ink, Colour colour) {
   if (colour == Colour::kNever) return text;
-  const char* code = "";
-  switch (ink) {
-    case Ink::kGood:
-      code = "\x1b[1;32m";
-      break;
-    case Ink::kBad:
-      code = "\x1b[1;31m";
-      break;
-    case Ink::kWarning:
-      code = "\x1b[33m";
-      break;
-    case Ink::kFaint:
-      code = "\x1b[2m";
-      break;
-  }
-  return code + text + "\x1b[0m";
+  constexpr std::array kCodes{"\x1b[1;32m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};  // in the order of Ink
+  return kCodes.at(static_cast<std::size_t>(ink)) + text + "\x1b[0m";
 }
 
 }  // namespace plimsoll::report

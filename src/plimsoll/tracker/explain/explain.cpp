@@ -9,7 +9,7 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/categories.h"
 #include "plimsoll/base/text.h"
-#include "plimsoll/report/text/causes.h"
+#include "plimsoll/report/text/sections.h"
 
 namespace plimsoll::inline tracker {
 
