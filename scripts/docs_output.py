@@ -23,8 +23,7 @@ def output_of(command: str) -> str:
         ["bash", "-c", command],
         cwd=HOME,
         env={**os.environ, "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,  # Warnings of torch on stderr are not the answer.
         text=True,
         check=False,
     )

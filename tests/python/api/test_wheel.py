@@ -132,9 +132,9 @@ def test_the_installed_package_is_imported_and_has_one_version(venv, tmp_path):
 def test_profiles_come_from_the_package_unless_the_sources_are_named(venv, tmp_path):
     package = site_packages(venv) / "plimsoll"
     for command in ([venv / "bin" / "plimsoll"], [venv / "bin" / "python", "-m", "plimsoll"]):
-        assert f"sources in {package}/profiles;" in call(*command, "gpus", cwd=tmp_path).stdout
+        assert f"is a file in {package}/profiles that names its sources." in call(*command, "gpus", cwd=tmp_path).stdout
         named = call(*command, "gpus", cwd=tmp_path, PLIMSOLL_HOME=str(HOME))
-        assert f"sources in {HOME}/src/plimsoll/pretend/profiles;" in named.stdout
+        assert f"is a file in {HOME}/src/plimsoll/pretend/profiles that names its sources." in named.stdout
 
 
 def test_plan_prints_the_same_as_in_the_source_tree(venv, tmp_path, with_cuda):
@@ -198,7 +198,7 @@ def test_another_interpreter_is_refused_but_another_name_of_its_own_is_accepted(
     assert call(*run, "--python", venv / "bin" / "python3", "train.py", cwd=tmp_path).stdout == f"{venv}\n"
     refused = call(*run, "--python", sys.executable, "train.py", cwd=tmp_path)
     assert refused.returncode == 2
-    assert f"libraries for that of {sys.executable} can only be built from the sources." in refused.stderr
+    assert f"Install plimsoll for {sys.executable} too, or use ./plimsoll of the source tree" in refused.stderr
 
 
 # -- a CPU build of torch --------------------------------------------------------------------------------------------------
@@ -302,9 +302,7 @@ def test_a_build_for_another_version_of_torch_is_refused(configure, bare_python,
 def test_the_build_folder_of_another_interpreter_is_not_changed(configure, bare_python, cpu_torch, tmp_path):
     said = configure(bare_python, "-DPLIMSOLL_TORCH_LIB=auto", PYTHONPATH=str(cpu_torch.parent))
     own_python = tmp_path / "sources" / ".plimsoll" / "venv" / "bin" / "python"
-    assert (
-        f"build is built for {own_python}, and the wheel is to be for {bare_python}: leave out `-C build-dir=…`" in said
-    )
+    assert f"build is built for {own_python}, but this wheel is for {bare_python}: leave out `-C build-dir=…`" in said
     cache = (tmp_path / "build" / "CMakeCache.txt").read_text()
     assert f"\nPython3_EXECUTABLE:PATH={own_python}\n" in cache
     assert "\nSKBUILD:" not in cache

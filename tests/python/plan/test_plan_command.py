@@ -192,15 +192,15 @@ HOSTILE = {
     "deep": ("[" * 100000, "nested deeper than 32 levels"),
     "huge number": ('{"model_type": "llama", "vocab_size": 1' + "0" * 400 + "}", "out of range"),
     "wrong type": ('{"model_type": "llama", "vocab_size": "many"}', "field 'vocab_size' must be a whole number"),
-    "NaN": ('{"model_type": "llama", "vocab_size": NaN}', "not JSON"),
+    "NaN": ('{"model_type": "llama", "vocab_size": NaN}', "not valid JSON: line 1, column 39"),
     "heads": (
         '{"model_type": "llama", "vocab_size": 9, "hidden_size": 10, "intermediate_size": 9, "num_hidden_layers": 1, '
         '"num_attention_heads": 3}',
         "field 'num_attention_heads' must divide hidden_size",
     ),
-    "unknown": ('{"model_type": "rwkv"}', "Known are: llama, mistral"),
+    "unknown": ('{"model_type": "rwkv"}', "Supported: llama, mistral"),
     "quantized": ('{"model_type": "llama", "quantization_config": {"bits": 4}}', "field 'quantization_config'"),
-    "empty": ("", "not JSON"),
+    "empty": ("", "not valid JSON: line 1, column 1"),
 }
 
 
