@@ -4,10 +4,6 @@
 
 #include <utility>
 
-#include "plimsoll/models/block.h"
-#include "plimsoll/models/gpt2.h"
-#include "plimsoll/models/rotary.h"
-
 namespace plimsoll::models {
 namespace {
 

@@ -11,9 +11,8 @@
 
 #include "plimsoll/architecture/architecture.h"
 #include "plimsoll/job/job.h"
-#include "plimsoll/models/checkpointed.h"
-#include "plimsoll/models/head.h"
-#include "plimsoll/models/rms_norm.h"
+#include "plimsoll/models/block.h"
+#include "plimsoll/models/layers.h"
 #include "plimsoll/nn/hooks/hooked.h"
 #include "plimsoll/nn/modules.h"
 

@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "plimsoll/models/linear.h"
+#include "plimsoll/models/layers.h"
 
 namespace plimsoll::models {
 namespace {
