@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "plimsoll/distributed/ranks.h"
-
 namespace plimsoll::distributed {
 namespace {
 
@@ -16,29 +14,22 @@ std::string describe(const ProcessGroup& group, std::string_view what, std::int6
                   bytes < 0 ? "" : c10::str(" (", bytes, " bytes)"));
 }
 
-template <class Run>
-auto with_context(std::string_view collective, const ProcessGroup& group, std::string_view what, std::int64_t bytes,
-                  Run run) {
+/// Issues a collective, and waits for it unless it is asynchronous. Adds the context to its errors.
+template <class Issue>
+Work run(std::string_view collective, const ProcessGroup& group, std::string_view what, std::int64_t bytes,
+         bool async_op, Issue issue) {
   TORCH_CHECK_VALUE(group, collective, what.empty() ? "" : " for ", what, ": the process group is null.");
   try {
-    return run();
+    Work work = issue();
+    if (async_op) return work;
+    if (work) work->wait();  // A backend that has already waited may return no work.
+    return nullptr;
   } catch (const c10::Error& error) {
     TORCH_CHECK_WITH(DistBackendError, false, collective, describe(group, what, bytes),
                      " failed: ", error.what_without_backtrace());
   } catch (const std::exception& error) {
     TORCH_CHECK_WITH(DistBackendError, false, collective, describe(group, what, bytes), " failed: ", error.what());
   }
-}
-
-// A backend that has already waited may return no work.
-Work waited_unless(bool async_op, Work work) {
-  if (async_op) {
-    return work;
-  }
-  if (work) {
-    work->wait();
-  }
-  return nullptr;
 }
 
 // Backends check this too, but some end the process.
@@ -55,52 +46,52 @@ std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_
 
 Work all_gather_single(at::Tensor output, at::Tensor input, const ProcessGroup& group, bool async_op,
                        std::string_view what) {
-  return with_context("all_gather_single", group, what, bytes_of(output), [&] {
+  return run("all_gather_single", group, what, bytes_of(output), async_op, [&] {
     check_parts(group, "output", output, "input", input);
     c10d::AllgatherOptions options;
     options.asyncOp = async_op;
-    return waited_unless(async_op, group->all_gather_single(output, input, options));
+    return group->all_gather_single(output, input, options);
   });
 }
 
 Work reduce_scatter_single(at::Tensor output, at::Tensor input, const ProcessGroup& group, const c10d::ReduceOp& op,
                            bool async_op, std::string_view what) {
-  return with_context("reduce_scatter_single", group, what, bytes_of(input), [&] {
+  return run("reduce_scatter_single", group, what, bytes_of(input), async_op, [&] {
     check_parts(group, "input", input, "output", output);
     c10d::ReduceScatterOptions options;
     options.reduceOp = op;
     options.asyncOp = async_op;
-    return waited_unless(async_op, group->reduce_scatter_single(output, input, options));
+    return group->reduce_scatter_single(output, input, options);
   });
 }
 
 Work all_reduce(at::Tensor tensor, const ProcessGroup& group, const c10d::ReduceOp& op, bool async_op,
                 std::string_view what) {
-  return with_context("all_reduce", group, what, bytes_of(tensor), [&] {
+  return run("all_reduce", group, what, bytes_of(tensor), async_op, [&] {
     c10d::AllreduceOptions options;
     options.reduceOp = op;
     options.asyncOp = async_op;
     std::vector<at::Tensor> tensors{tensor};
-    return waited_unless(async_op, group->allreduce(tensors, options));
+    return group->allreduce(tensors, options);
   });
 }
 
 void broadcast(at::Tensor tensor, const ProcessGroup& group, int root, std::string_view what) {
-  with_context("broadcast", group, what, bytes_of(tensor), [&] {
+  run("broadcast", group, what, bytes_of(tensor), /*async_op=*/false, [&] {
     c10d::BroadcastOptions options;
     options.rootRank = root;
     options.asyncOp = false;
     std::vector<at::Tensor> tensors{tensor};
-    return waited_unless(false, group->broadcast(tensors, options));
+    return group->broadcast(tensors, options);
   });
 }
 
 void wait(const Work& work, const ProcessGroup& group, std::string_view collective, std::string_view what) {
-  with_context(collective, group, what, -1, [&] { return waited_unless(false, work); });
+  run(collective, group, what, -1, /*async_op=*/false, [&] { return work; });
 }
 
 void barrier(const ProcessGroup& group, std::string_view what) {
-  with_context("barrier", group, what, -1, [&] {
+  run("barrier", group, what, -1, /*async_op=*/false, [&] {
     c10d::BarrierOptions options;
     options.asyncOp = false;
     if (group->getBackendType() == c10d::ProcessGroup::BackendType::NCCL) {
@@ -108,7 +99,7 @@ void barrier(const ProcessGroup& group, std::string_view what) {
     } else {
       options.device = c10::Device(c10::DeviceType::CPU);
     }
-    return waited_unless(false, group->barrier(options));
+    return group->barrier(options);
   });
 }
 

@@ -1,26 +1,47 @@
 #include "plimsoll/distributed/device_mesh.h"
 
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
-#include "plimsoll/distributed/local_device.h"
-#include "plimsoll/distributed/ranks.h"
+#include "plimsoll/distributed/rendezvous.h"
 
 // Mirrors init_device_mesh and DeviceMesh of torch/distributed/device_mesh.py (torch 2.13).
 
 namespace plimsoll::distributed {
-
-struct DeviceMesh::Layout {
-  c10::DeviceType device_type;
-  std::vector<int> shape;
-  std::vector<std::string> dim_names;
-  std::vector<int> ranks;
-  std::vector<int> coordinate;
-  std::vector<ProcessGroup> groups;
-};
-
 namespace {
+
+bool is_fake(const ProcessGroup& group) {
+  return group->hasBackends() && group->getDefaultBackend()->getBackendName() == "fake";
+}
+
+// Makes LOCAL_RANK, or the rank modulo the number of devices, the current device, unless the process has used one.
+// Does nothing for the CPU, for a "fake" default group, and without a device. Mirrors
+// DeviceMesh._setup_world_group_and_device (torch 2.13), without its warning if LOCAL_RANK is missing.
+void choose_local_device(c10::DeviceType device_type) {
+  if (device_type != c10::DeviceType::CUDA || !at::globalContext().hasCUDA() || is_fake(default_group())) return;
+  const c10::impl::VirtualGuardImpl guard(device_type);
+  const int devices = guard.deviceCount();
+  for (int device = 0; device < devices; ++device) {
+    if (at::detail::getCUDAHooks().hasPrimaryContext(static_cast<c10::DeviceIndex>(device))) return;
+  }
+  const auto local_rank = number_of_environment("LOCAL_RANK");
+  TORCH_CHECK_VALUE(!local_rank || (*local_rank >= 0 && *local_rank < devices), "DeviceMesh: LOCAL_RANK is ",
+                    local_rank.value_or(0), ", but this host has ", devices,
+                    " devices. Start at most one rank for each device, or choose the device before the mesh is made.");
+  const int world_size = get_world_size();
+  TORCH_CHECK_VALUE(
+      local_rank || world_size <= devices || world_size % devices == 0, "DeviceMesh: cannot choose one of ", devices,
+      " devices for this rank: LOCAL_RANK is not set, and ", world_size,
+      " ranks do not fill hosts like this one. Set LOCAL_RANK (torchrun does), or choose the device before "
+      "the mesh is made.");
+  const int chosen = local_rank.value_or(get_rank() % devices);
+  guard.setDevice(c10::Device(device_type, static_cast<c10::DeviceIndex>(chosen)));
+}
 
 std::string joined(const std::vector<int>& shape) { return c10::str(c10::Join("x", shape)); }
 
@@ -51,9 +72,7 @@ std::vector<int> coordinate_at(std::int64_t index, const std::vector<int>& shape
 
 std::int64_t index_at(const std::vector<int>& coordinate, const std::vector<int>& shape) {
   std::int64_t index = 0;
-  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-    index = index * shape[dim] + coordinate[dim];
-  }
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) index = index * shape[dim] + coordinate[dim];
   return index;
 }
 
@@ -61,15 +80,11 @@ std::int64_t index_at(const std::vector<int>& coordinate, const std::vector<int>
 std::vector<int> ranks_along(const std::vector<int>& dims, const std::vector<int>& shape, std::vector<int> coordinate,
                              const std::vector<int>& ranks) {
   std::vector<int> sizes;
-  for (const int dim : dims) {
-    sizes.push_back(shape[dim]);
-  }
+  for (const int dim : dims) sizes.push_back(shape[dim]);
   std::vector<int> along;
   for (std::int64_t i = 0; i < product(sizes); ++i) {
     const auto place = coordinate_at(i, sizes);
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      coordinate[dims[d]] = place[d];
-    }
+    for (std::size_t d = 0; d < dims.size(); ++d) coordinate[dims[d]] = place[d];
     along.push_back(ranks[index_at(coordinate, shape)]);
   }
   return along;
@@ -77,15 +92,22 @@ std::vector<int> ranks_along(const std::vector<int>& dims, const std::vector<int
 
 // For a group of the caller's own, possibly only this rank is known.
 std::vector<int> ranks_or_unknown(const ProcessGroup& group) {
-  if (auto ranks = known_ranks(group)) {
-    return *std::move(ranks);
-  }
+  if (auto ranks = known_ranks(group)) return *std::move(ranks);
   std::vector<int> ranks(group->getSize(), -1);
   ranks[group->getRank()] = get_rank();
   return ranks;
 }
 
 }  // namespace
+
+struct DeviceMesh::Layout {
+  c10::DeviceType device_type;
+  std::vector<int> shape;
+  std::vector<std::string> dim_names;
+  std::vector<int> ranks;
+  std::vector<int> coordinate;
+  std::vector<ProcessGroup> groups;
+};
 
 DeviceMesh DeviceMesh::init(c10::DeviceType device_type, std::vector<int> shape, std::vector<std::string> dim_names) {
   check_shape(shape, dim_names);
@@ -138,9 +160,7 @@ DeviceMesh DeviceMesh::from_group(ProcessGroup group, c10::DeviceType device_typ
   auto layout = std::make_shared<Layout>();
   layout->device_type = device_type;
   layout->shape = {group->getSize()};
-  if (!dim_name.empty()) {
-    layout->dim_names = {std::move(dim_name)};
-  }
+  if (!dim_name.empty()) layout->dim_names = {std::move(dim_name)};
   layout->ranks = ranks_or_unknown(group);
   layout->coordinate = {group->getRank()};
   layout->groups = {std::move(group)};
@@ -203,9 +223,7 @@ DeviceMesh DeviceMesh::operator[](std::string_view dim_name) const {
 }
 
 DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& dim_names) const {
-  if (dim_names == layout_->dim_names && !dim_names.empty()) {
-    return *this;
-  }
+  if (dim_names == layout_->dim_names && !dim_names.empty()) return *this;
   auto layout = std::make_shared<Layout>();
   std::vector<int> dims;
   for (const auto& name : dim_names) {
@@ -227,9 +245,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& dim_names) con
 std::string DeviceMesh::to_string() const {
   const auto device = c10::DeviceTypeName(device_type(), /*lower_case=*/true);
   std::string names;
-  for (const auto& name : dim_names()) {
-    names += (names.empty() ? ", '" : " x '") + name + "'";
-  }
+  for (const auto& name : dim_names()) names += (names.empty() ? ", '" : " x '") + name + "'";
   return c10::str("DeviceMesh('", device, "', ", joined(shape()), names, ")");
 }
 

@@ -17,9 +17,7 @@ class LoneStore final : public c10d::HashStore {
   }
   std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override {
     std::vector<std::vector<std::uint8_t>> values;
-    for (const auto& key : keys) {
-      values.push_back(get(key));
-    }
+    for (const auto& key : keys) values.push_back(get(key));
     return values;
   }
   void wait(const std::vector<std::string>&) override {}

@@ -11,7 +11,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "plimsoll/distributed/backend.h"
-#include "plimsoll/distributed/ranks.h"
 #include "plimsoll/distributed/rendezvous.h"
 
 // Mirrors init_process_group, new_group(use_local_synchronization=True) and destroy_process_group of
@@ -135,6 +134,18 @@ void make_default(ProcessGroup group, std::string backend, c10::intrusive_ptr<c1
 
 }  // namespace
 
+std::string describe_ranks(const std::vector<int>& ranks) {
+  constexpr std::size_t kShown = 16;
+  if (ranks.empty()) return "no ranks";
+  if (ranks.size() == 1) return "rank " + std::to_string(ranks[0]);
+  bool in_a_row = ranks.size() > 2;
+  for (std::size_t i = 1; i < ranks.size(); ++i) in_a_row = in_a_row && ranks[i] == ranks[i - 1] + 1;
+  if (in_a_row) return "ranks " + std::to_string(ranks.front()) + " to " + std::to_string(ranks.back());
+  std::string text = "ranks ";
+  for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return ranks.size() > kShown ? text + ", … (" + std::to_string(ranks.size()) + " in all)" : text;
+}
+
 const BackendKind& backend_kind(std::string_view name) {
   static const BackendKind kKinds[] = {
       {"gloo", {c10::DeviceType::CPU, c10::DeviceType::CUDA}, make_gloo},
@@ -151,9 +162,7 @@ const BackendKind& backend_kind(std::string_view name) {
 
 ProcessGroup init_process_group(InitOptions options) {
   require_no_default_group("init_process_group");
-  if (options.backend.empty()) {
-    options.backend = at::globalContext().hasCUDA() ? "nccl" : "gloo";
-  }
+  if (options.backend.empty()) options.backend = at::globalContext().hasCUDA() ? "nccl" : "gloo";
   const auto services = services_of(options.backend);
   const bool meets_nobody =
       std::ranges::all_of(services, [](const auto& service) { return service.kind->name == "fake"; });
@@ -194,9 +203,7 @@ void set_default_group(ProcessGroup group) {
   if (group->hasBackends()) {
     const auto default_backend = group->getDefaultBackend();
     backend = default_backend->getBackendName();
-    if (backend == "gloo" || backend == "nccl") {
-      timeout = default_backend->getBackendOptions()->timeout;
-    }
+    if (backend == "gloo" || backend == "nccl") timeout = default_backend->getBackendOptions()->timeout;
   }
   auto store = group->getStore();
   make_default(std::move(group), std::move(backend), std::move(store), timeout);
@@ -213,9 +220,7 @@ ProcessGroup default_group() {
 
 void destroy_process_group() {
   World ended = std::exchange(world(), World{});
-  for (auto member = ended.groups.rbegin(); member != ended.groups.rend(); ++member) {
-    member->group->shutdown();
-  }
+  for (auto member = ended.groups.rbegin(); member != ended.groups.rend(); ++member) member->group->shutdown();
 }
 
 int get_rank() { return default_group()->getRank(); }
@@ -267,13 +272,9 @@ std::vector<int> group_ranks(const ProcessGroup& group) {
 
 std::optional<std::vector<int>> known_ranks(const ProcessGroup& group) {
   for (const Member& member : world().groups) {
-    if (member.group == group) {
-      return member.ranks;
-    }
+    if (member.group == group) return member.ranks;
   }
-  if (!is_initialized() || group->getSize() == get_world_size()) {
-    return all_ranks(group->getSize());
-  }
+  if (!is_initialized() || group->getSize() == get_world_size()) return all_ranks(group->getSize());
   return std::nullopt;
 }
 

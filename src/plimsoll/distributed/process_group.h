@@ -71,4 +71,11 @@ ProcessGroup new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
 /// The ranks (in the default group) of a group's members, in the group's order.
 std::vector<int> group_ranks(const ProcessGroup& group);
 
+/// The same; empty for a group of the caller's own with unknown ranks. Such a group is assumed to be the whole world if
+/// it has the world's size, or if there is no default group.
+std::optional<std::vector<int>> known_ranks(const ProcessGroup& group);
+
+/// "ranks 0 to 7", "ranks 0, 4, 8"; a long list is shortened.
+std::string describe_ranks(const std::vector<int>& ranks);
+
 }  // namespace plimsoll::distributed

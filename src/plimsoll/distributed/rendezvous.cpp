@@ -19,9 +19,7 @@ std::optional<std::string> variable_of_environment(const char* variable) {
 
 std::optional<int> number_of_environment(const char* variable) {
   const auto text = variable_of_environment(variable);
-  if (!text) {
-    return std::nullopt;
-  }
+  if (!text) return std::nullopt;
   int number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   TORCH_CHECK_VALUE(error == std::errc() && end == text->data() + text->size(), "The environment variable ", variable,

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 /// The settings that torchrun passes in a process's environment.
