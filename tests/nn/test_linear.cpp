@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "nn/recording.h"
-#include "plimsoll/nn/linear.h"
 #include "plimsoll/nn/modules.h"
 
 namespace nn = plimsoll::nn;

@@ -111,8 +111,7 @@ void FSDPState::root_pre_forward(nn::Tensors& arguments) {
     comm_ctx->all_gather_copy_in_stream.wait_stream(current);
     comm_ctx->all_gather_stream.wait_stream(current);
   } else {
-    comm_ctx->all_gather_copy_in_stream.wait_event(event);
-    comm_ctx->all_gather_stream.wait_event(event);
+    comm_ctx->all_gather_streams_wait(event);
   }
   if (device_.is_cpu()) return;
   inputs_to_device(arguments);
@@ -176,8 +175,7 @@ void FSDPState::free_after_forward(nn::Tensors& results) {
   if (state_ctx->iter_forward_root == this) {
     force_complete_incomplete_states(results);
     if (comm_ctx->all_gather_state) {
-      comm_ctx->all_gather_copy_in_stream.wait_event(comm_ctx->all_gather_state->event);
-      comm_ctx->all_gather_stream.wait_event(comm_ctx->all_gather_state->event);
+      comm_ctx->all_gather_streams_wait(comm_ctx->all_gather_state->event);
       last = std::exchange(comm_ctx->all_gather_state, std::nullopt);
     }
     state_ctx->iter_forward_root = nullptr;

@@ -4,7 +4,6 @@
 #include <torch/library.h>
 
 #include <atomic>
-#include <memory>
 #include <vector>
 
 namespace plimsoll::nn {

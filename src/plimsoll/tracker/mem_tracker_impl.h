@@ -15,7 +15,7 @@
 
 #include "plimsoll/capture/reporting.h"
 #include "plimsoll/ledger/ledger.h"
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 #include "plimsoll/tracker/explain/explanation.h"
 #include "plimsoll/tracker/mem_tracker.h"
 #include "plimsoll/tracker/module_records.h"

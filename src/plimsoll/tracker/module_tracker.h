@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/hooks/module_life.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plimsoll/nn/hooks/autograd_hooks.h"
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 #include "plimsoll/tracker/module_tracker.h"
 
 namespace plimsoll::inline tracker {

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 #include "plimsoll/tracker/tracked_ledger.h"
 
 namespace plimsoll::inline tracker {

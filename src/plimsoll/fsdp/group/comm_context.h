@@ -41,6 +41,11 @@ struct FSDPCommContext {
   /// Creates the streams at the first call. Roots that share a context (share_comm_ctx) share them.
   void lazy_init(at::Device device);
 
+  /// Makes the all-gather streams wait for the event.
+  void all_gather_streams_wait(const Event& event) const {
+    all_gather_copy_in_stream.wait_event(event);
+    all_gather_stream.wait_event(event);
+  }
   AllGatherStreams get_all_gather_streams(bool async_op, TrainingState training_state, at::Device device) const;
 
   /// Backward may run on several threads at once: one for each device type of the model's outputs.

@@ -9,13 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "plimsoll/fsdp/group/streams.h"
 #include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/fsdp/policies.h"
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 
 namespace plimsoll::fsdp {
 

@@ -5,7 +5,6 @@
 #include <c10/core/ScalarType.h>
 
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "plimsoll/nn/device_scope.h"

@@ -10,8 +10,6 @@
 #include <memory>
 #include <utility>
 
-#include "plimsoll/nn/hooks/hook_list.h"
-
 namespace plimsoll::nn {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "plimsoll/nn/hooks/hook_handle.h"
+#include "plimsoll/nn/hooks/hook_list.h"
 
 /// Removable hooks on gradients, as in Python's torch. They run on the autograd threads that compute the gradient. One
 /// hook may run on several threads at once if its tensors are on several devices.

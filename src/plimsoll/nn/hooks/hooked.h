@@ -4,7 +4,6 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/pimpl.h>
 
-#include <type_traits>
 #include <utility>
 
 #include "plimsoll/nn/hooks/hooked_defaults.h"

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "plimsoll/nn/hooks/hooks.h"
 #include "plimsoll/nn/tensor_tree.h"

@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
-#include <utility>
 
 namespace plimsoll::nn {
 namespace {

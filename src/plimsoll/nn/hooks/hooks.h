@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/nn/hooks/hook_list.h"
 
 /// Forward hooks for modules of libtorch's C++ front end, like those of torch.nn.Module in Python.

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "plimsoll/nn/optim/adam_update.h"
-#include "plimsoll/nn/optim/implementation.h"
+#include "plimsoll/nn/optim/foreach.h"
 
 namespace plimsoll::nn {
 namespace {

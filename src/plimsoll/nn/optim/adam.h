@@ -27,10 +27,7 @@ void check_group(const std::vector<at::Tensor>& parameters, const AdamOptions& o
 /// for amsgrad, "max_exp_avg_sq", created in the first step in which the parameter has a gradient.
 class Adam : public GroupedOptimizer<AdamOptions> {
  public:
-  explicit Adam(std::vector<at::Tensor> parameters, const AdamOptions& defaults = {})
-      : GroupedOptimizer(std::move(parameters), defaults) {}
-  explicit Adam(std::vector<Group> groups, const AdamOptions& defaults = {})
-      : GroupedOptimizer(std::move(groups), defaults) {}
+  using GroupedOptimizer::GroupedOptimizer;
 
   std::string optimizer_name() const override { return "Adam"; }
 

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "plimsoll/nn/optim/implementation.h"
+#include "plimsoll/nn/optim/foreach.h"
 #include "plimsoll/nn/optim/python_values.h"
-#include "plimsoll/nn/optim/tensor_groups.h"
 
-// See [Note: order of frees] in adam_for_loop.cpp.
+// See [Note: order of frees] in adam_update.cpp.
 
 namespace plimsoll::nn {
 namespace {

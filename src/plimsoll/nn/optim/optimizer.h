@@ -136,6 +136,19 @@ class GroupedOptimizer : public Optimizer {
  public:
   using Group = ParamGroup<Options>;
 
+  explicit GroupedOptimizer(std::vector<Group> groups, const Options& defaults = {})
+      : Optimizer(defaults.implementation), defaults_(defaults) {
+    check_group({}, defaults);
+    require_any(groups.size());
+    for (Group& group : groups) add_param_group(std::move(group));
+  }
+
+  explicit GroupedOptimizer(std::vector<at::Tensor> parameters, const Options& defaults = {})
+      : Optimizer(defaults.implementation), defaults_(defaults) {
+    require_any(parameters.size());
+    add_param_group({std::move(parameters)});
+  }
+
   void add_param_group(Group group) {
     Options options = group.options.value_or(defaults_);
     check_group(group.parameters, options);
@@ -148,20 +161,6 @@ class GroupedOptimizer : public Optimizer {
   const Options& options(std::size_t group = 0) const { return options_.at(group); }
 
   const Options& defaults() const noexcept { return defaults_; }
-
- protected:
-  GroupedOptimizer(std::vector<Group> groups, const Options& defaults)
-      : Optimizer(defaults.implementation), defaults_(defaults) {
-    check_group({}, defaults);
-    require_any(groups.size());
-    for (Group& group : groups) add_param_group(std::move(group));
-  }
-
-  GroupedOptimizer(std::vector<at::Tensor> parameters, const Options& defaults)
-      : Optimizer(defaults.implementation), defaults_(defaults) {
-    require_any(parameters.size());
-    add_param_group({std::move(parameters)});
-  }
 
  private:
   static void require_any(std::size_t count) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "plimsoll/nn/optim/optimizer.h"
@@ -26,10 +25,7 @@ void check_group(const std::vector<at::Tensor>& parameters, const SGDOptions& op
 /// and maximize, changes the gradients themselves.
 class SGD final : public GroupedOptimizer<SGDOptions> {
  public:
-  explicit SGD(std::vector<at::Tensor> parameters, const SGDOptions& defaults = {})
-      : GroupedOptimizer(std::move(parameters), defaults) {}
-  explicit SGD(std::vector<Group> groups, const SGDOptions& defaults = {})
-      : GroupedOptimizer(std::move(groups), defaults) {}
+  using GroupedOptimizer::GroupedOptimizer;
 
   std::string optimizer_name() const override { return "SGD"; }
 

@@ -11,20 +11,16 @@ namespace {
 using StepHooks = HookList<StepHook>;
 using StateHooks = HookList<StateHook>;
 
+struct GlobalHooks {
+  const std::shared_ptr<StepHooks> before = std::make_shared<StepHooks>();
+  const std::shared_ptr<StepHooks> after = std::make_shared<StepHooks>();
+  const std::shared_ptr<StateHooks> state = std::make_shared<StateHooks>();
+};
+
 // Never destroyed: an optimizer with static storage may step, or a handle be removed, after main.
-StepHooks& before_any_step() {
-  static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
-  return *list;
-}
-
-StepHooks& after_any_step() {
-  static const auto& list = *new std::shared_ptr<StepHooks>(std::make_shared<StepHooks>());
-  return *list;
-}
-
-StateHooks& state_of_any() {
-  static const auto& list = *new std::shared_ptr<StateHooks>(std::make_shared<StateHooks>());
-  return *list;
+const GlobalHooks& global_hooks() {
+  static const auto& hooks = *new GlobalHooks;
+  return hooks;
 }
 
 /// The post-hooks of one step: each runs once, the always-called ones also after an exception.
@@ -82,14 +78,15 @@ HookHandle StepObservable::register_step_post_hook(StepHook hook, StepPostHookOp
 }
 
 void StepObservable::observe_step(const std::function<void()>& step) {
-  if (before_->empty() && after_->empty() && before_any_step().empty() && after_any_step().empty()) {
+  const GlobalHooks& of_all = global_hooks();
+  if (before_->empty() && after_->empty() && of_all.before->empty() && of_all.after->empty()) {
     step();
     return;
   }
   PostHooks own(*this, *after_);
-  PostHooks global(*this, after_any_step());
+  PostHooks global(*this, *of_all.after);
   try {
-    run_all(*this, before_any_step());
+    run_all(*this, *of_all.before);
     run_all(*this, *before_);
     step();
     own.run();
@@ -102,26 +99,26 @@ void StepObservable::observe_step(const std::function<void()>& step) {
 }
 
 void StepObservable::report_state(const at::Tensor& parameter, std::string_view name, const at::Tensor& state) {
-  const auto entries = state_of_any().snapshot();
+  const auto entries = global_hooks().state->snapshot();
   if (!entries) return;
   for (const auto& entry : *entries) entry.function(*this, parameter, name, state);
 }
 
-bool StepObservable::has_state_hooks() noexcept { return !state_of_any().empty(); }
+bool StepObservable::has_state_hooks() noexcept { return !global_hooks().state->empty(); }
 
-void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, before_any_step()); }
-void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, after_any_step()); }
+void foreign_step_begins(StepObservable& optimizer) { run_all(optimizer, *global_hooks().before); }
+void foreign_step_over(StepObservable& optimizer) { run_all(optimizer, *global_hooks().after); }
 
 HookHandle register_global_step_pre_hook(StepHook hook) {
-  return before_any_step().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
+  return global_hooks().before->add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
 }
 
 HookHandle register_global_step_post_hook(StepHook hook, StepPostHookOptions options) {
-  return after_any_step().add(std::move(hook), /*prepend=*/false, options.always_call);
+  return global_hooks().after->add(std::move(hook), /*prepend=*/false, options.always_call);
 }
 
 HookHandle register_global_state_hook(StateHook hook) {
-  return state_of_any().add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
+  return global_hooks().state->add(std::move(hook), /*prepend=*/false, /*always_call=*/false);
 }
 
 }  // namespace plimsoll::nn

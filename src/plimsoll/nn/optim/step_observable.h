@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "plimsoll/base/thread_scope.h"
-#include "plimsoll/nn/hooks/hook_handle.h"
 #include "plimsoll/nn/hooks/hook_list.h"
 
 /// The view of an optimizer of any library from outside, and the hooks around its step.

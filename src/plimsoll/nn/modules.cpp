@@ -1,4 +1,4 @@
-#include "plimsoll/nn/linear.h"
+#include "plimsoll/nn/modules.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>

@@ -3,11 +3,22 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
+#include "plimsoll/nn/optim/optimizer.h"
 #include "plimsoll/nn/optim/python_values.h"
 
 namespace plimsoll::nn {
+
+/// Whether torch uses the foreach form by default for tensors of this device.
+bool prefers_foreach(c10::DeviceType device);
+
+/// The implementation for parameters with gradients: `asked`, or torch's choice for kDefault.
+Implementation choose_implementation(Implementation asked, at::TensorList parameters);
+
+/// Throws unless a fused kernel can step the parameter.
+void check_fused(std::string_view optimizer, const at::Tensor& parameter);
 
 /// Tensors for one foreach operator: those of the first list have one device and dtype.
 struct TensorGroup {
