@@ -1,7 +1,6 @@
 #include "plimsoll/fsdp/fsdp_module.h"
 
 #include <map>
-#include <utility>
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"

@@ -4,11 +4,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
-#include "plimsoll/fsdp/param/mesh_info.h"
 #include "plimsoll/nn/optim/step_observable.h"
 
 namespace plimsoll::fsdp {

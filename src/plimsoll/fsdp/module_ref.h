@@ -3,7 +3,6 @@
 #include <torch/nn/module.h>
 
 #include <concepts>
-#include <memory>
 
 namespace plimsoll::fsdp {
 

@@ -4,7 +4,6 @@
 #include <torch/nn/module.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "plimsoll/fsdp/group/fsdp_param_group.h"

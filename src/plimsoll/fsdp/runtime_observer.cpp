@@ -1,9 +1,14 @@
 #include "plimsoll/fsdp/runtime_observer.h"
 
+#include <utility>
+
 #include "plimsoll/base/observers.h"
 
 namespace plimsoll::fsdp {
 namespace {
+
+thread_local const FSDPParamGroup* current_group = nullptr;
+thread_local const MemoryUse* current_use = nullptr;
 
 /// Never destroyed: models may outlive statics.
 Observers<RuntimeObserver>& observers() {
@@ -12,6 +17,14 @@ Observers<RuntimeObserver>& observers() {
 }
 
 }  // namespace
+
+GroupScope::GroupScope(const FSDPParamGroup& group) : outer_(std::exchange(current_group, &group)) {}
+GroupScope::~GroupScope() { current_group = outer_; }
+const FSDPParamGroup* GroupScope::current() { return current_group; }
+
+MemoryScope::MemoryScope(MemoryUse use) : use_(use), outer_(std::exchange(current_use, &use_)) {}
+MemoryScope::~MemoryScope() { current_use = outer_; }
+const MemoryUse* MemoryScope::current() { return current_use; }
 
 namespace detail {
 

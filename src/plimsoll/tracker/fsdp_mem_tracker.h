@@ -38,7 +38,7 @@ struct RankPeak {
 ///     tracker.display_modulewise_snapshots({.depth = 3, .unit = ByteUnit::kMiB, .layout = Layout::kTable});
 ///     std::cout << tracker.explain();
 ///
-/// The runtime reports the use of each allocation (fsdp/memory_use.h). So memory has its category from its first
+/// The runtime reports the use of each allocation (fsdp/runtime_observer.h). So memory has its category from its first
 /// instant, and belongs to the FSDP module of its parameters, even if another module runs:
 ///
 ///   Sharded Param        the shards; with CPU offload they are on the host

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "plimsoll/distributed/collectives.h"
-#include "plimsoll/fsdp/param/shard_size.h"
+#include "plimsoll/fsdp/param/mesh_info.h"
 
 namespace plimsoll::fsdp {
 namespace {

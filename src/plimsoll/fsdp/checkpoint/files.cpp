@@ -11,8 +11,7 @@
 
 #include "plimsoll/base/errors.h"
 #include "plimsoll/fsdp/checkpoint/exchange.h"
-#include "plimsoll/fsdp/checkpoint/file_names.h"
-#include "plimsoll/fsdp/checkpoint/shard_note.h"
+#include "plimsoll/fsdp/checkpoint/file_format.h"
 #include "plimsoll/fsdp/checkpoint/stored_tensor.h"
 #include "plimsoll/safetensors/file.h"
 #include "plimsoll/safetensors/json.h"

@@ -5,12 +5,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <set>
 
 #include "plimsoll/base/errors.h"
-#include "plimsoll/fsdp/checkpoint/file_names.h"
-#include "plimsoll/fsdp/checkpoint/shard_note.h"
-#include "plimsoll/fsdp/checkpoint/stored_tensor.h"
+#include "plimsoll/fsdp/checkpoint/file_format.h"
 
 namespace plimsoll::fsdp {
 namespace {

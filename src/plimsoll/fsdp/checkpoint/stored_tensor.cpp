@@ -9,7 +9,6 @@
 #include "plimsoll/fsdp/fsdp_state.h"
 #include "plimsoll/fsdp/module_tree.h"
 #include "plimsoll/fsdp/param/fsdp_param.h"
-#include "plimsoll/fsdp/param/shard_size.h"
 
 namespace plimsoll::fsdp {
 namespace {

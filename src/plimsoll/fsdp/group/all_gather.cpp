@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plimsoll/fsdp/memory_use.h"
+#include "plimsoll/fsdp/runtime_observer.h"
 
 namespace plimsoll::fsdp {
 namespace {

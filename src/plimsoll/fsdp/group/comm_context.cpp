@@ -1,7 +1,5 @@
 #include "plimsoll/fsdp/group/comm_context.h"
 
-#include <utility>
-
 namespace plimsoll::fsdp {
 
 void FSDPCommContext::lazy_init(at::Device device) {

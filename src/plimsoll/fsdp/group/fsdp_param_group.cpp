@@ -7,8 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "plimsoll/fsdp/group/post_backward.h"
-#include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/nn/hooks/autograd_hooks.h"
 
 namespace plimsoll::fsdp {
@@ -116,7 +114,7 @@ void FSDPParamGroup::unshard(bool async_op) {
   if (!unshard_in_backward && training_state == TrainingState::kPreBackward) return;
   if (reshard_after_forward_event_) {
     // The compute stream wrote the data; the all-gather streams read it.
-    wait_all_gather_streams_on_event(reshard_after_forward_event_);
+    comm_ctx->all_gather_streams_wait(reshard_after_forward_event_);
     reshard_after_forward_event_.reset();
   }
   for (const auto& param : fsdp_params_) param->check_unchanged();
@@ -152,7 +150,7 @@ void FSDPParamGroup::wait_for_unshard() {
   const bool async_op = all_gather_result_->all_gather_work != nullptr;
   std::optional<AllGatherState> previous;  // Freed on return, see [Note: Overlapping copy-in and all-gather].
   if (training_state == TrainingState::kForward && comm_ctx->all_gather_state) {
-    wait_all_gather_streams_on_event(comm_ctx->all_gather_state->event);
+    comm_ctx->all_gather_streams_wait(comm_ctx->all_gather_state->event);
     previous = std::exchange(comm_ctx->all_gather_state, std::nullopt);
   }
   const ProcessGroup& group = all_gather_process_group();
@@ -169,7 +167,7 @@ void FSDPParamGroup::wait_for_unshard() {
   if (!async_op && training_state == TrainingState::kForward && !alone) {
     comm_ctx->all_gather_state = AllGatherState{std::move(*all_gather_result_), copied_out};
   } else {
-    wait_all_gather_streams_on_event(copied_out);
+    comm_ctx->all_gather_streams_wait(copied_out);
   }
   all_gather_result_.reset();
 }
@@ -183,11 +181,6 @@ void FSDPParamGroup::drop_all_gather() {
                       described());
   }
   all_gather_result_.reset();
-}
-
-void FSDPParamGroup::wait_all_gather_streams_on_event(const Event& event) {
-  comm_ctx->all_gather_copy_in_stream.wait_event(event);
-  comm_ctx->all_gather_stream.wait_event(event);
 }
 
 void FSDPParamGroup::reshard() {
@@ -259,20 +252,6 @@ void FSDPParamGroup::post_forward() {
 void FSDPParamGroup::record_post_forward() {
   post_forward_indices_.push_back(comm_ctx->post_forward_order.size());
   comm_ctx->post_forward_order.push_back(weak_from_this());
-}
-
-void FSDPParamGroup::register_post_backward_hook(nn::Tensors& arguments) {
-  if (!at::GradMode::is_enabled()) return;
-  std::vector<at::Tensor> inputs;
-  for (const at::Tensor& argument : arguments) {
-    if (argument.requires_grad()) inputs.push_back(argument);
-  }
-  if (inputs.empty()) return;
-  const auto outputs = register_post_backward(shared_from_this(), inputs);
-  auto output = outputs.begin();
-  for (at::Tensor& argument : arguments) {
-    if (argument.requires_grad()) argument = *output++;
-  }
 }
 
 std::string FSDPParamGroup::with_fqn(const char* label) const {

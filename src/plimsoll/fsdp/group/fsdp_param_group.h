@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "plimsoll/fsdp/group/comm_context.h"
-#include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/fsdp/param/fsdp_param.h"
+#include "plimsoll/fsdp/runtime_observer.h"
 #include "plimsoll/nn/hooks/hooks.h"
 
 namespace plimsoll::fsdp {
@@ -112,7 +112,6 @@ class FSDPParamGroup : public std::enable_shared_from_this<FSDPParamGroup> {
   void gather_for_backward(bool default_prefetch);
   void free_and_reduce();
   void copy_out_alone();
-  void wait_all_gather_streams_on_event(const Event& event);
   void wait_for_post_backward();
   void recycle_reduce_scatter_inputs();
   std::vector<at::Tensor> take_unsharded_grads(std::vector<FSDPParam*>& with_grad);

@@ -1,6 +1,10 @@
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
 
+#include <mutex>
 #include <utility>
 
 #include "plimsoll/fsdp/group/fsdp_param_group.h"
@@ -8,7 +12,67 @@
 #include "plimsoll/fsdp/runtime_observer.h"
 
 // Backward, from the first gradient of a module's outputs to the reduced gradients of its shards.
+
 namespace plimsoll::fsdp {
+namespace {
+
+// torch's C++ custom functions do not look into vectors of tensors, and autograd must see one node for all of them.
+class RegisterPostBackwardNode final : public torch::autograd::Node {
+ public:
+  explicit RegisterPostBackwardNode(std::shared_ptr<FSDPParamGroup> group) : group_(std::move(group)) {}
+
+  std::string name() const override { return "RegisterPostBackward"; }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i].defined()) grads[i] = input_metadata(i).zeros_like();
+    }
+    const std::lock_guard lock(group_->comm_ctx->mutex);
+    group_->post_backward();
+    return std::move(grads);
+  }
+
+ private:
+  std::shared_ptr<FSDPParamGroup> group_;
+};
+
+// Passes the tensors through autograd unchanged, and runs the group's post_backward when all their gradients are
+// computed. Counterpart of RegisterPostBackwardFunction. REQUIRES: all require gradients.
+std::vector<at::Tensor> register_post_backward(std::shared_ptr<FSDPParamGroup> group,
+                                               const std::vector<at::Tensor>& inputs) {
+  const c10::intrusive_ptr<torch::autograd::Node> node =
+      c10::make_intrusive<RegisterPostBackwardNode>(std::move(group));
+  node->set_next_edges(torch::autograd::collect_next_edges(inputs));
+  std::vector<at::Tensor> outputs;
+  for (const at::Tensor& input : inputs) {
+    {
+      const at::NoGradGuard no_grad;
+      outputs.push_back(input.view_as(input));
+    }
+    torch::autograd::set_history(outputs.back(), node);
+    // Autograd refuses in-place writes to it with its message for outputs of custom functions.
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(outputs.back())) {
+      view->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+void FSDPParamGroup::register_post_backward_hook(nn::Tensors& arguments) {
+  if (!at::GradMode::is_enabled()) return;
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& argument : arguments) {
+    if (argument.requires_grad()) inputs.push_back(argument);
+  }
+  if (inputs.empty()) return;
+  const auto outputs = register_post_backward(shared_from_this(), inputs);
+  auto output = outputs.begin();
+  for (at::Tensor& argument : arguments) {
+    if (argument.requires_grad()) argument = *output++;
+  }
+}
 
 void FSDPParamGroup::pre_backward(bool default_prefetch) {
   notify(Stage::kBeforePreBackward, *this);
@@ -156,7 +220,7 @@ void FSDPParamGroup::finalize_backward() {
 void FSDPParamGroup::reset_iter_state() {
   drop_all_gather();
   wait_for_post_backward();
-  if (reshard_after_forward_event_) wait_all_gather_streams_on_event(reshard_after_forward_event_);
+  if (reshard_after_forward_event_) comm_ctx->all_gather_streams_wait(reshard_after_forward_event_);
   reshard_after_forward_event_.reset();
   partial_reduce_output_.reset();
   post_forward_indices_.clear();

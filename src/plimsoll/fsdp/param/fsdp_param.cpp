@@ -1,6 +1,7 @@
 #include "plimsoll/fsdp/param/fsdp_param.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -8,8 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "plimsoll/fsdp/param/shard_size.h"
-#include "plimsoll/fsdp/param/storage.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 
 namespace plimsoll::fsdp {
@@ -45,6 +44,24 @@ bool same_storage(const at::Tensor& a, const at::Tensor& b) {
   // An empty shard has no address to compare.
   const void* const address = a.storage().data();
   return address != nullptr && address == b.storage().data();
+}
+
+// The unsharded parameter's storage stays while its memory is freed and allocated again: autograd keeps views of it,
+// and they must see the memory that exists in backward. Allocates on the current stream.
+void alloc_storage(const at::Tensor& tensor) {
+  c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.itemsize();
+  if (storage.nbytes() == bytes) return;
+  const c10::OptionalDeviceGuard guard(storage.device());
+  storage.set_data_ptr_noswap(storage.allocator()->allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
+void free_storage(const at::Tensor& tensor) {
+  c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  if (storage.nbytes() == 0) return;
+  storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+  storage.set_nbytes(0);
 }
 
 }  // namespace
@@ -241,16 +258,6 @@ void FSDPParam::check_not_written() const {
       replaced ? "given other data" : "written to",
       ". The change would be lost: only the shards are kept. Call FSDPModule::reshard() on its module first. (The "
       "root's parameters stay whole after a forward until backward; after one without gradients they stay whole.)");
-}
-
-void FSDPParam::check_steppable() const {
-  TORCH_CHECK(shown_ != Shown::kUnsharded || !param_.grad().defined(),
-              "An optimizer was about to step on the whole "
-              "parameter '",
-              fqn_,
-              "' with the gradient of its shard. Call FSDPModule::reshard() on its module before the "
-              "step: a forward without gradients leaves the root's parameters whole, and so does "
-              "set_reshard_after_backward(false).");
 }
 
 // --- All-gather ----------------------------------------------------------------------------------------------------

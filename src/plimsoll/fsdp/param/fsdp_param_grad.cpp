@@ -113,4 +113,14 @@ void FSDPParam::run_post_accumulate_grad_hooks() {
   }
 }
 
+void FSDPParam::check_steppable() const {
+  TORCH_CHECK(shown_ != Shown::kUnsharded || !param_.grad().defined(),
+              "An optimizer was about to step on the whole "
+              "parameter '",
+              fqn_,
+              "' with the gradient of its shard. Call FSDPModule::reshard() on its module before the "
+              "step: a forward without gradients leaves the root's parameters whole, and so does "
+              "set_reshard_after_backward(false).");
+}
+
 }  // namespace plimsoll::fsdp

@@ -2,8 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-
 namespace plimsoll::fsdp {
 namespace {
 

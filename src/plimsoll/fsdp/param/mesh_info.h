@@ -2,11 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "plimsoll/distributed/device_mesh.h"
 #include "plimsoll/fsdp/policies.h"
@@ -57,5 +59,31 @@ using ShardPlacementFn = std::function<ShardPlacement(const at::Tensor& paramete
 /// Calls the function for a parameter and fills in the defaults. The function may be empty.
 ShardPlacementResult resolve_shard_placement(const ShardPlacementFn& fn, const at::Tensor& parameter,
                                              const MeshInfo& default_mesh_info);
+
+/// The range of a rank's part of a dimension, split like torch.chunk: parts of equal length, then a shorter one, then
+/// empty ones. Computed, not split: the cost does not grow with the number of ranks.
+struct ChunkRange {
+  std::int64_t start;
+  std::int64_t length;
+  std::int64_t padded_length;  ///< The length of the first part.
+};
+
+inline ChunkRange chunk_range(std::int64_t size, int chunks, int index) {
+  const std::int64_t padded = (size + chunks - 1) / chunks;
+  const std::int64_t start = std::min(size, padded * index);
+  return {.start = start, .length = std::min(padded, size - start), .padded_length = padded};
+}
+
+inline std::vector<std::int64_t> with_dim(at::IntArrayRef size, std::int64_t dim, std::int64_t length) {
+  auto changed = size.vec();
+  changed[static_cast<std::size_t>(dim)] = length;
+  return changed;
+}
+
+inline std::vector<std::int64_t> contiguous_strides(at::IntArrayRef size) {
+  std::vector<std::int64_t> strides(size.size(), 1);
+  for (std::size_t i = size.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<std::int64_t>(size[i], 1);
+  return strides;
+}
 
 }  // namespace plimsoll::fsdp

@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "plimsoll/fsdp/memory_use.h"
 #include "plimsoll/fsdp/runtime_observer.h"
 
 namespace plimsoll::inline tracker {

@@ -1,4 +1,4 @@
-#include "plimsoll/fsdp/checkpoint/file_names.h"
+#include "plimsoll/fsdp/checkpoint/file_format.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -35,6 +35,48 @@ class IndexVisitor final : public safetensors::JsonVisitor {
 
   std::set<std::string> files;
 };
+
+class NoteVisitor final : public safetensors::JsonVisitor {
+ public:
+  void open(const Path& path, Kind kind) override {
+    if (path.empty() ? kind != Kind::kObject : path != Path{"shape"} || kind != Kind::kArray) refuse();
+  }
+  void close(const Path&) override {}
+  void text(const Path&, std::string&) override { refuse(); }
+  void number(const Path& path, std::uint64_t number) override {
+    const auto value = static_cast<std::int64_t>(number);
+    if (value < 0) refuse();
+    if (path == Path{"shape", "[]"}) {
+      note.sizes.push_back(value);
+    } else if (path == Path{"dim"}) {
+      note.dim = value;
+    } else if (path == Path{"start"}) {
+      note.start = value;
+    } else {
+      refuse();
+    }
+  }
+  void other(const Path&, const std::string&) override { refuse(); }
+
+  [[noreturn]] static void refuse() { throw FormatError(R"(expected {"shape": […], "dim": …, "start": …})"); }
+
+  ShardNote note;
+};
+
+std::string joined(const std::vector<std::int64_t>& sizes) {
+  std::string text;
+  for (const auto size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return text;
+}
+
+bool fits(const ShardNote& note, const std::vector<std::int64_t>& part) {
+  const auto dim = static_cast<std::size_t>(note.dim);
+  if (dim >= note.sizes.size() || part.size() != note.sizes.size()) return false;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (i != dim && part[i] != note.sizes[i]) return false;
+  }
+  return note.start <= note.sizes[dim] && part[dim] <= note.sizes[dim] - note.start;
+}
 
 }  // namespace
 
@@ -79,6 +121,28 @@ std::set<std::string> files_of_index(const std::filesystem::path& index) {
     throw FormatError(index.string() + R"(: expected {"weight_map": {"name": "file", …}}, found no file in it)");
   }
   return visitor.files;
+}
+
+std::string shard_note_key(const std::string& tensor) { return "shard." + tensor; }
+
+std::string encode_shard_note(const ShardNote& note) {
+  return "{\"shape\": [" + joined(note.sizes) + "], \"dim\": " + std::to_string(note.dim) +
+         ", \"start\": " + std::to_string(note.start) + "}";
+}
+
+ShardNote decode_shard_note(const std::string& text, const std::vector<std::int64_t>& part, const std::string& origin) {
+  NoteVisitor visitor;
+  try {
+    safetensors::read_json(text, visitor);
+  } catch (const FormatError& error) {
+    throw FormatError(origin + ": the position of a shard, " + safetensors::shown(text) +
+                      ", cannot be read: " + error.what());
+  }
+  if (!fits(visitor.note, part)) {
+    throw FormatError(origin + ": a shard of shape [" + joined(part) + "] does not fit its position, " +
+                      safetensors::shown(text));
+  }
+  return visitor.note;
 }
 
 }  // namespace plimsoll::fsdp
