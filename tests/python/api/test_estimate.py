@@ -311,7 +311,7 @@ def test_an_exception_of_the_function_is_raised_with_its_traceback(capfd):
         estimate(fail)
     text = str(raised.value)
     assert text.startswith("fail raised KeyError:\n") and text.endswith("KeyError: 'not there'")
-    assert "ValueError: the cause" in text and "in fail" in text and "planning/child.py" not in text
+    assert "ValueError: the cause" in text and "in fail" in text and "api/child.py" not in text
     assert raised.value.type == "KeyError" and raised.value.traceback in text + "\n"
     assert isinstance(raised.value, RuntimeError) and raised.value.estimate.error.type == "KeyError"
     assert capfd.readouterr().err == ""
