@@ -182,7 +182,7 @@ TEST_CASE("a file that cannot be read is refused with the reason") {
   CHECK_THROWS_WITH_AS(read_config_file(large.path), doctest::Contains("is larger than 4 MiB: give a config.json"),
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(read_config_file("/nowhere/config.json"),
-                       "cannot read /nowhere/config.json: expected a model's config.json", InvalidArgument);
+                       "no such file: /nowhere/config.json: expected a model's config.json", InvalidArgument);
   CHECK_THROWS_WITH_AS(read_config_file(std::filesystem::temp_directory_path()),
                        doctest::Contains("is a folder: give the config.json in it"), InvalidArgument);
 }

@@ -129,7 +129,7 @@ TEST_CASE("the message for an unknown model names the nearest presets and what i
   CHECK(message("lama3-8b") == "unknown model 'lama3-8b'; did you mean llama3-8b? " + rest);
   CHECK(message("llama2").starts_with("unknown model 'llama2'; did you mean llama2-7b or llama2-13b or llama2-70b? "));
   CHECK(message("a great big beautiful model") == "unknown model 'a great big beautiful model'; " + rest);
-  CHECK(message("nowhere/config.json") == "cannot read nowhere/config.json: expected a model's config.json");
+  CHECK(message("nowhere/config.json") == "no such file: nowhere/config.json: expected a model's config.json");
   const TemporaryFolder folder;
   CHECK(message(folder.path.string()) ==
         folder.path.string() + " is a folder without a config.json: give a model's folder or its config");

@@ -28,7 +28,7 @@ inline constexpr Category kParameter{"Parameter", "Parameter", "", "parameters t
 inline constexpr Category kPostForwardShard{"Post-Forward Shard", "", "",
                                             "shards over fewer ranks, kept between forward and backward",
                                             "kept for backward by reshard_after_forward"};
-inline constexpr Category kBuffer{"Buffer", "Buffer", "Buffer", "tensors of modules that are not trained", ""};
+inline constexpr Category kBuffer{"Buffer", "Buffer", "Buffer", "buffers of modules, which are not trained", ""};
 inline constexpr Category kShardedGrad{"Sharded Grad", "", "Sharded Grad", "this rank's part of the gradients",
                                        "gradients of this rank's shards"};
 inline constexpr Category kUnshardedGrad{"Unsharded Grad", "", "Unsharded Grad",

@@ -65,7 +65,10 @@ std::string read_file(const std::filesystem::path& file, std::size_t most, const
     throw InvalidArgument(file.string() + " is a folder: give the " + kind + " in it");
   }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InvalidArgument("cannot read " + file.string() + ": expected " + contents);
+  if (!stream) {
+    const std::string problem = std::filesystem::exists(file, error) ? "cannot read " : "no such file: ";
+    throw InvalidArgument(problem + file.string() + ": expected " + contents);
+  }
   std::string text(most + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));

@@ -115,7 +115,7 @@ std::string no_verdict(const Report& report, const Verdict& verdict) {
   if (run == nullptr || verdict.outcome == Outcome::kNoVerdict) {
     if (run == nullptr || !run->complete) return "the script used no GPU.";
     return report.torch.empty() ? "the script used no GPU; it did not import torch."
-                                : "the script used no GPU; it put no tensor on it.";
+                                : "the script used no GPU; it put no tensor on one.";
   }
   if (run->processes > 0) return how_it_ended(*run) + " between two steps, before the report was written.";
   return how_it_ended(*run) + (run->signal ? " before the report was written." : "; it had not used the GPU.");

@@ -171,7 +171,7 @@ def test_without_a_gpu_an_estimate_has_no_verdict():
     assert repr(nothing) == "<Estimate leave: No verdict: the script used no GPU; it did not import torch.>"
     assert nothing.explain() == "No verdict: the script used no GPU; it did not import torch."
     host = estimate("torch:zeros", 8)
-    assert host.fits is None and str(host) == "No verdict: the script used no GPU; it put no tensor on it.\n"
+    assert host.fits is None and str(host) == "No verdict: the script used no GPU; it put no tensor on one.\n"
 
 
 def test_bytes_without_a_cause_are_reported_by_line():

@@ -157,7 +157,7 @@ def test_models_prints_configs_that_plan_accepts(plimsoll, tmp_path):
     "arguments, words",
     [
         (["llama3-8bb"], "did you mean llama3-8b"),
-        (["no/such/config.json"], "cannot read"),
+        (["no/such/config.json"], "no such file"),
         (["meta-llama/Meta-Llama-3-8B"], "does not download models"),
         ([*SMALL, "--chekpoint", "full"], "did you mean --checkpoint"),
         ([*SMALL, "--checkpoint", "fulll"], "did you mean full"),

@@ -75,7 +75,7 @@ CommandShape run_shape() {
           "  plimsoll run --gpu A100-40GB --world-size 64 --rank 3 --steps 2 -m my.package.train --config big.toml\n"
           "  plimsoll run --python ~/venv/bin/python --explain --depth 3 train.py\n"
           "  plimsoll run --gpu-memory 40GiB --json report.json --snapshot memory.pickle train.py\n\n"
-          "Exit codes: the script's own; 1 it could not be run, 2 bad usage or input, 3 it ran out of memory."};
+          "Exit codes: the script's own; 1 it could not be run, 2 bad usage or input, 3 it does not fit."};
 }
 
 /// The script and its arguments, which stand after the options.
