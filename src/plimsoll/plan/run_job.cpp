@@ -64,7 +64,7 @@ std::vector<std::string> notes_on(const job::Job& job, const architecture::Archi
   return notes;
 }
 
-/// How things stood when the allocator had to give up. It tells on the thread that asked.
+/// The state when the allocator ran out of memory. The allocator reports it on the requesting thread.
 struct Refusal {
   Bytes requested = 0;
   Bytes device_total = 0;
